@@ -114,19 +114,20 @@ export class DeliveryContext {
    * founder may have set the same secret again. Throws `SecretUnreadable` if the key of the secret or of the proof of a webhook is
    * missing; if it is lost, the message says what repairs the delivery.
    */
-  async isProved(secretBox: SecretBox): Promise<boolean> {
+  async isProved(): Promise<boolean> {
+    const secretBox = this.#secretBox;
     const { secret, appId, provider, body, isBodyLost, proof } = await this.stored();
     if (isBodyLost) throw new SecretUnreadable(LOST.body, { isLost: true });
     if (proof.kind === 'reconciliation') {
       return isProvedByOperator(proof, { appId, provider, bodySha256: await sha256(body) }, secretBox);
     }
     try {
-      return await this.#isProvedWith(secretBox, secret, proof);
+      return await this.#isProvedWith(secret, proof);
     } catch (error) {
       if (!(error instanceof SecretUnreadable)) throw error;
       const valid = (await findActiveWebhookSecrets(this.#sql, appId, provider, Date.now())) ?? [];
       for (const other of valid) {
-        if (await this.#isProvedWith(secretBox, other, proof).catch(falseIfUnreadable)) return true;
+        if (await this.#isProvedWith(other, proof).catch(falseIfUnreadable)) return true;
       }
       if (!error.isLost) throw error;
       const keyId = keyIdOf(proof);
@@ -136,14 +137,13 @@ export class DeliveryContext {
   }
 
   async #isProvedWith(
-    secretBox: SecretBox,
     secret: Pick<WebhookSecretRow, 'ciphertext' | 'encryptionKeyId'>,
     proof: WebhookProof,
   ): Promise<boolean> {
     const { appId, provider, body, receivedAt } = await this.stored();
-    const opened = openWebhookSecret(secretBox, { appId, provider }, secret);
+    const opened = openWebhookSecret(this.#secretBox, { appId, provider }, secret);
     const request = { body: Buffer.from(body), receivedAt };
-    return await checkProof(await this.provider(), proof, request, opened, secretBox);
+    return await checkProof(await this.provider(), proof, request, opened, this.#secretBox);
   }
 
   /** Whether the stored body still has its stored SHA-256. */
@@ -218,7 +218,7 @@ export class DeliveryContext {
     };
   }
 
-  /** Returns the payments that the event names by a reference, as of the first call. */
+  /** Returns the payments that the event names by a reference, as of the first call or of the last one of `paymentsNow`. */
   async payments(): Promise<readonly StoredPayment[]> {
     this.#payments ??= await this.#loadNamedPayments();
     return this.#payments;

@@ -121,12 +121,9 @@ async function recordFacts(
  * Returns why the stored request of a delivery is not proved; null if it is. Throws `SecretUnreadable` if this process lacks the key, and
  * another one may have it.
  */
-async function findProofProblem(
-  { secretBox }: DeliveryActivityDeps,
-  context: DeliveryContext,
-): Promise<string | null> {
+async function findProofProblem(context: DeliveryContext): Promise<string | null> {
   try {
-    if (await context.isProved(secretBox)) return null;
+    if (await context.isProved()) return null;
   } catch (error) {
     if (error instanceof SecretUnreadable && error.isLost) return error.message;
     throw error;
@@ -147,7 +144,7 @@ const steps: Steps = {
     const delivery = await context.stored();
     const done = storedOutcome(delivery);
     if (done !== null) return done;
-    const reason = await findProofProblem(deps, context);
+    const reason = await findProofProblem(context);
     if (reason === null) return null;
     return await finish(deps, delivery, { status: 'failed', reason, sourceEventId: null, eventCount: 0 });
   },

@@ -4,7 +4,7 @@ import { addErasedReferences } from '../src/db/erased-identifiers.ts';
 import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import { loadPayments } from '../src/db/payments.ts';
-import type { NewCommission } from '../src/db/evaluations.ts';
+import type { HeldCommission } from '../src/db/maturing.ts';
 import { raiseOutcome, findReading } from '../src/db/reprocess-deliveries.ts';
 import type { DeliveryNames } from '../src/db/reprocess-deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -27,7 +27,7 @@ import { evaluateAndApply, newBindings } from './evaluate.ts';
 /** What reprocessing a stored delivery changed. */
 export interface ReprocessResult {
   readonly changes: readonly ReprocessChange[];
-  readonly commissions: readonly NewCommission[];
+  readonly commissions: readonly HeldCommission[];
   readonly bindings: readonly BindingId[];
 }
 
@@ -124,7 +124,7 @@ export async function reprocessDelivery(
 ): Promise<ReprocessResult> {
   const { deliveryId } = context;
   const stored = await context.stored();
-  if (!(await context.isWhole()) || !(await context.isProved(secretBox))) {
+  if (!(await context.isWhole()) || !(await context.isProved())) {
     const today = 'the stored request does not match its signature or hash and is ignored';
     return nothingBut({ what: 'refused', stored: null, today, action: 'keep' });
   }
@@ -149,7 +149,7 @@ export async function reprocessDelivery(
 
   const appended = await appendEventFacts(sql, facts);
   const changes: ReprocessChange[] = [...(difference?.changes ?? [])];
-  const commissions: NewCommission[] = [];
+  const commissions: HeldCommission[] = [];
   const bindings: BindingId[] = [];
   if (appended !== null) {
     changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));

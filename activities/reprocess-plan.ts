@@ -5,7 +5,7 @@ import type { DeliveryPlan, NextDelivery } from '../src/db/reprocess-deliveries.
 import { isContentFault, violatedConstraint } from '../src/db/errors.ts';
 import type { DryRun } from '../src/db/with-rollback.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
-import { appendsTheSame } from '../src/domain/reprocess.ts';
+import { appendsNoOtherMoney, appendsTheSame } from '../src/domain/reprocess.ts';
 import type { ReprocessChange } from '../src/domain/reprocess.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext, UnknownProvider } from './delivery-context.ts';
@@ -76,6 +76,8 @@ async function dryRunDelivery(
   }
 }
 
+const NOT_REFUSED = { refusal: null, laterRefusal: null } as const;
+
 /** The change that stands for a plan of which nothing is left. */
 const NOTHING_LEFT = { what: 'nothing', stored: null, today: null, action: 'keep' } as const;
 
@@ -83,18 +85,18 @@ const NOTHING_LEFT = { what: 'nothing', stored: null, today: null, action: 'keep
 async function planShown(
   work: () => Promise<readonly ReprocessChange[]>,
   shown: readonly ReprocessChange[],
-): Promise<Pick<DeliveryPlan, 'changes' | 'refusal'>> {
+): Promise<Pick<DeliveryPlan, 'changes' | 'refusal' | 'laterRefusal'>> {
+  const planOf = (changes: readonly ReprocessChange[]) => ({
+    changes: changes.length === 0 ? [NOTHING_LEFT] : changes,
+    refusal: PLAN_CHANGED,
+    laterRefusal: appendsNoOtherMoney(changes, shown) ? null : PLAN_CHANGED,
+  });
   try {
     const changes = await work();
-    return appendsTheSame(shown, changes)
-      ? { changes, refusal: null }
-      : { changes: changes.length === 0 ? [NOTHING_LEFT] : changes, refusal: PLAN_CHANGED };
+    return appendsTheSame(shown, changes) ? { changes, ...NOT_REFUSED } : planOf(changes);
   } catch (error) {
     if (!(error instanceof PlanChanged)) throw error;
-    return {
-      changes: error.changes.length === 0 ? [NOTHING_LEFT] : error.changes,
-      refusal: error.message,
-    };
+    return planOf(error.changes);
   }
 }
 
@@ -125,7 +127,7 @@ export async function planPage(
         ran.add(deliveryId);
       }
       const work = async () => await dryRunDelivery(deps, dryRun, run, context, shown);
-      const plan = shown === null ? { changes: await work(), refusal: null } : await planShown(work, shown);
+      const plan = shown === null ? { changes: await work(), ...NOT_REFUSED } : await planShown(work, shown);
       ran.add(delivery.deliveryId);
       if (plan.changes.length > 0) plans.push({ ...delivery, ...plan, names });
       planned += 1;

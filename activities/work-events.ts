@@ -1,4 +1,4 @@
-import type { NewCommission } from '../src/db/evaluations.ts';
+import type { HeldCommission } from '../src/db/maturing.ts';
 import type { DeliveryOutcome } from '../src/domain/delivery.ts';
 import type { AppId, BindingId, DeliveryId, PayoutRequestId } from '../src/domain/ids.ts';
 
@@ -9,7 +9,7 @@ export interface WorkEvents {
   /** A payout request is settled; passed to the request that waits. */
   readonly onSettled: (requestId: PayoutRequestId) => void;
   /** Commissions were written: their hold timers start. */
-  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
+  readonly onCommissions: (commissions: readonly HeldCommission[]) => void;
   /** Users were bound: their earlier payments are evaluated. */
   readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }

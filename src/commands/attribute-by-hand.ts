@@ -9,7 +9,7 @@ import {
 } from '../db/manual-attributions.ts';
 import type { ManualAttribution, NewManualAttribution, Refusal } from '../db/manual-attributions.ts';
 import { wasReadTooEarly } from '../db/evaluations.ts';
-import type { NewCommission } from '../db/evaluations.ts';
+import type { HeldCommission } from '../db/maturing.ts';
 import { findWaitingPayments, loadPayments } from '../db/payments.ts';
 import type { Statements } from '../db/sql.ts';
 import { evaluatePayment } from '../domain/evaluate-payment.ts';
@@ -55,7 +55,7 @@ class RolledBack extends Error {
 
 interface Written {
   readonly result: AttributionByHandResult;
-  readonly commissions: readonly NewCommission[];
+  readonly commissions: readonly HeldCommission[];
 }
 
 /**

@@ -4,7 +4,7 @@ import { instant } from './sql.ts';
 import type { Fragment, Statements } from './sql.ts';
 
 /**
- * What comes before `held`, if nobody has changed the payment (`unchanged`, locked). Without one of the rows, `held` is empty: the
+ * What comes before `locked`, if nobody has changed the payment (`unchanged`, locked). Without one of the rows, `locked` is empty: the
  * payment is read and evaluated again.
  *
  * - `bound` and `attributed` bind the user, or a key, by the code of the purchase, unless somebody else has just bound it;

@@ -10,13 +10,9 @@ import { instant } from './sql.ts';
 import type { HeldCommission } from './maturing.ts';
 import type { Fragment, Statements } from './sql.ts';
 
-/** A commission that was just inserted and needs a timer for its due date. */
-export interface NewCommission extends HeldCommission {
-  readonly eventId: EventId;
-}
-
 export interface AppliedEvaluation {
-  readonly commissions: readonly NewCommission[];
+  /** The commissions that it inserted. */
+  readonly commissions: readonly HeldCommission[];
   /** The outcome that the statement stored in the delivery. Null if no delivery was given or it had an outcome. */
   readonly delivery: { readonly commissionId: CommissionId | null } | null;
 }
@@ -54,7 +50,7 @@ interface CommissionRow {
  * read. Returns null if it does not, or if another payment of the customer has taken its number: read and evaluate the payment again. With `delivery`, the same statement stores
  * the delivery's outcome. Rows that a reprocess run appends carry its id.
  *
- * The statement consists of the parts that this evaluation needs. All of them read `held`, which is empty if another
+ * The statement consists of the parts that this evaluation needs. All of them read `locked`, which is empty if another
  * evaluation came first: then none of them changes anything.
  */
 export async function applyEvaluation(
@@ -67,7 +63,7 @@ export async function applyEvaluation(
   const rows = commissionRows(payment, evaluation);
   const application: Application = { payment, evaluation, delivery, rows, reprocessRunId };
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
-    with ${lockPayment(sql, application)}
+    with ${updatePayment(sql, application)}
     ${rows.length === 0 ? sql.fragment`` : sql.fragment`, written as (${insertCommissions(sql, application)})`}
     ${evaluation.revenue.length === 0 ? sql.fragment`` : sql.fragment`, earned as (${insertRevenue(sql, application)})`}
     ${evaluation.booked.length === 0 ? sql.fragment`` : sql.fragment`, booked as (${bookAdjustments(sql, application)})`}
@@ -81,12 +77,12 @@ export async function applyEvaluation(
         ? sql.fragment``
         : sql.fragment`, done as (${completeDelivery(sql, application, delivery)}), forgotten as (${removeEncryptedBody(sql)})`
     }
-    select exists (select from held) as applied,
+    select exists (select from locked) as applied,
            ${delivery === null ? sql.fragment`null::jsonb` : sql.fragment`(select jsonb_build_object('commissionId', commission_id) from done)`} as delivery,
            ${
              rows.length === 0
                ? sql.fragment`'[]'::jsonb`
-               : sql.fragment`coalesce((select jsonb_agg(jsonb_build_object('commissionId', id, 'appId', app_id, 'eventId', event_id, 'dueAt', epoch_ms(due_at)))
+               : sql.fragment`coalesce((select jsonb_agg(jsonb_build_object('commissionId', id, 'appId', app_id, 'dueAt', epoch_ms(due_at)))
                                           from written), '[]')`
            } as commissions`;
   return row.applied ? row : null;
@@ -134,11 +130,11 @@ const sumOf = (rows: readonly CommissionRow[], kind: CommissionRow['kind']): num
   rows.reduce((sum, row) => (row.kind === kind ? sum + row.amountCents : sum), 0);
 
 /**
- * `held` raises the payment's version and stores the result with the sums of its commissions, if no row of the payment has changed since
+ * `locked` raises the payment's version and stores the result with the sums of its commissions, if no row of the payment has changed since
  * it was read. If the payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases`
  * raises the versions of the others, so that their evaluations run again: only one reference earns. Attributed ones are marked, too.
  */
-function lockPayment(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
+function updatePayment(sql: Statements, { payment, evaluation, rows }: Application): Fragment {
   const { binding, furtherKeys, numbered, revenue, booked } = evaluation;
   const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
   const hasItsNumber = numbered === null ? sql.fragment`` : sql.fragment`and exists (select from numbered)`;
@@ -164,8 +160,8 @@ function lockPayment(sql: Statements, { payment, evaluation, rows }: Application
       : sql.fragment`, earned_cents = earned_cents + ${sumOf(rows, 'earning')}::bigint,
              reversed_cents = reversed_cents - ${sumOf(rows, 'reversal')}::bigint,
              corrected_cents = corrected_cents - ${sumOf(rows, 'correction')}::bigint`;
-  const holdRow = (condition: Fragment) => sql.fragment`
-    held as (
+  const updateRow = (condition: Fragment) => sql.fragment`
+    locked as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}) ${reassigned} ${duplicate} ${decided} ${sums},
@@ -176,7 +172,7 @@ function lockPayment(sql: Statements, { payment, evaluation, rows }: Application
   if (!changesMoney || payment.aliasIds.length === 0) {
     const unchanged = sql.fragment`
       select id, app_id from payments where id = ${payment.paymentId} and version = ${payment.version} for update`;
-    return sql.fragment`${prepare(sql, evaluation, payment, unchanged)} ${holdRow(sql.fragment``)}`;
+    return sql.fragment`${prepare(sql, evaluation, payment, unchanged)} ${updateRow(sql.fragment``)}`;
   }
   const names = [payment.paymentId, ...payment.aliasIds];
   const haveTheirVersions = sql.fragment`
@@ -187,14 +183,14 @@ function lockPayment(sql: Statements, { payment, evaluation, rows }: Application
     names as materialized (
       -- All evaluations lock in the same order and read the rows after that: one of another reference waits, or is seen.
       select q.id, q.app_id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
-    ), ${prepare(sql, evaluation, payment, unchanged)} ${holdRow(sql.fragment`and ${haveTheirVersions}`)},
+    ), ${prepare(sql, evaluation, payment, unchanged)} ${updateRow(sql.fragment`and ${haveTheirVersions}`)},
     aliases as (
       -- An attributed row no longer counts if this evaluation attributes another one. Its own evaluation has to follow.
       update payments q
          set version = q.version + 1,
              recheck_since = case when ${binding !== null}::boolean and q.binding_id is not null and q.duplicate_of is null
                                   then coalesce(q.recheck_since, now()) else q.recheck_since end
-        from held
+        from locked
        where q.id = any(${[...payment.aliasIds]}::text[])
     )`;
 }
@@ -226,17 +222,17 @@ function insertCommissions(
                              reverses_commission_id, reason, duplicate_of_commission_id, rate_bps, rate_source, base_cents,
                              amount_cents, source, customer_user_id, match_method, occurred_at, due_at, reprocess_run_id
                              ${policy.names})
-    select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
+    select r.id, locked.app_id, t.affiliate_id, t.link_id, r."eventId", locked.id, locked.binding_id, r."adjustmentId", r.kind,
            case when r.kind <> 'earning' then ${earningId} end,
            case r.kind when 'correction' then 'earned_under_another_reference' end,
            case r.kind when 'correction' then ${payment.duplicateOf?.commissionId ?? null} end, t.rate_bps, t.rate_source,
            r."baseCents", r."amountCents", ${payment.source}, t.customer_user_id, t.match_method,
            to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${reprocessRunId} ${policy.values}
-      from held, (${terms}) t,
+      from locked, (${terms}) t,
            rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
              "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
      order by r.ordinality
-    returning id, app_id, event_id, due_at`;
+    returning id, app_id, due_at`;
 }
 
 /**
@@ -272,15 +268,15 @@ function insertRevenue(sql: Statements, { payment, evaluation, reprocessRunId }:
   const entries = revenue.map((entry, index) => ({ ...entry, position: payment.revenueEntries + index + 1 }));
   const attribution =
     binding === null
-      ? sql.fragment`(select * from bindings y where y.id = held.binding_id offset 0) b
-         cross join lateral (select * from attributions y where y.id = coalesce(held.attribution_id, b.attribution_id) offset 0)`
+      ? sql.fragment`(select * from bindings y where y.id = locked.binding_id offset 0) b
+         cross join lateral (select * from attributions y where y.id = coalesce(locked.attribution_id, b.attribution_id) offset 0)`
       : sql.fragment`(select ${binding.affiliateId}::text as affiliate_id, ${binding.linkId}::text as link_id)`;
   return sql.fragment`
     insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at,
                                  reprocess_run_id)
-    select held.id, v.position, held.app_id, a.affiliate_id, a.link_id, v."adjustmentId", v."amountCents",
+    select locked.id, v.position, locked.app_id, a.affiliate_id, a.link_id, v."adjustmentId", v."amountCents",
            to_timestamp(v."occurredAt" / 1000.0), ${reprocessRunId}
-      from held cross join lateral ${attribution} a
+      from locked cross join lateral ${attribution} a
      cross join jsonb_to_recordset(${sql.json(entries)})
                 v (position int, "adjustmentId" text, "amountCents" bigint, "occurredAt" bigint)
      order by v.position`;
@@ -290,9 +286,9 @@ function insertRevenue(sql: Statements, { payment, evaluation, reprocessRunId }:
 function bookAdjustments(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
     update adjustments a
-       set booked_minor = b."bookedMinor", booked_payment_id = held.id,
+       set booked_minor = b."bookedMinor", booked_payment_id = locked.id,
            usd_cents = case when a.event_id = b."eventId" then coalesce(b."convertedCents", a.usd_cents) else a.usd_cents end
-      from held, jsonb_to_recordset(${sql.json(evaluation.booked)})
+      from locked, jsonb_to_recordset(${sql.json(evaluation.booked)})
                  b ("adjustmentId" text, "bookedMinor" bigint, "eventId" text, "convertedCents" bigint)
      where a.id = b."adjustmentId" and a.id = any(${evaluation.booked.map((one) => one.adjustmentId)}::text[])`;
 }
@@ -300,22 +296,22 @@ function bookAdjustments(sql: Statements, { evaluation }: Application): Fragment
 /** Stores the cause of refunds and disputes that wait for a rate. An import of rates marks their payments. */
 function markUnconverted(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
-    update events e set likely_cause = 'missing_exchange_rate' from held
+    update events e set likely_cause = 'missing_exchange_rate' from locked
      where e.id = any(${[...evaluation.unconverted]}::text[]) and e.likely_cause is null`;
 }
 
 /** Removes the cause of refunds and disputes that waited for a rate and do not any more. */
 function clearConverted(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
-    update events e set likely_cause = null from held
+    update events e set likely_cause = null from locked
      where e.id = any(${[...evaluation.converted]}::text[]) and e.likely_cause = 'missing_exchange_rate'`;
 }
 
 /** Stores the time of the first payment of a customer: of bindings that count together, the first one that pays has it. */
 function markFirstPaid(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
-    update bindings b set first_paid_at = held.occurred_at
-      from held
+    update bindings b set first_paid_at = locked.occurred_at
+      from locked
      where b.id = ${evaluation.binding?.bindingId ?? null} and b.first_paid_at is null
        and not exists (select from bindings y where y.id = b.counts_with and y.first_paid_at is not null)
        and not exists (select from bindings y where y.counts_with = coalesce(b.counts_with, b.id::text) and y.first_paid_at is not null)`;
@@ -334,7 +330,7 @@ function updatePaidEvent(sql: Statements, { payment, evaluation }: Application):
     update events e
        set likely_cause = ${likelyCause}, amount_cents = coalesce(${baseCents}, e.amount_cents),
            customer_user_id = coalesce(${customerUserId}, e.customer_user_id) ${frozenRate}
-      from held
+      from locked
      where e.id = ${payment.eventId} and e.amount_minor is not null
        and (e.likely_cause is distinct from ${likelyCause}::text or e.amount_cents is distinct from ${baseCents}::bigint)`;
 }
@@ -342,7 +338,7 @@ function updatePaidEvent(sql: Statements, { payment, evaluation }: Application):
 /** Removes the first cause of an event whose payment another event brought. */
 function clearCause(sql: Statements, eventId: EventId): Fragment {
   return sql.fragment`
-    update events e set likely_cause = null from held
+    update events e set likely_cause = null from locked
      where e.id = ${eventId} and e.amount_minor is not null and num_nonnulls(e.likely_cause) = 1`;
 }
 
@@ -359,7 +355,7 @@ function completeDelivery(sql: Statements, { rows }: Application, delivery: Eval
     update deliveries d
        set processing_status = 'processed', completed_at = now(), last_error = null, event_count = 1,
            source_event_id = ${delivery.sourceEventId}, commission_id = ${commissionId}
-      from held
+      from locked
      where d.id = ${delivery.deliveryId} and num_nulls(d.completed_at) = 1
     returning d.id, d.commission_id`;
 }

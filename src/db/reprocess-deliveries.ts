@@ -83,9 +83,14 @@ export interface DeliveryPlan extends ReprocessedDelivery {
   readonly names: DeliveryNames;
   /** Why the plan is not applied: it is not the one that the dry run showed. */
   readonly refusal: string | null;
+  /** Why a plan that was stored before is not applied any more: today's would append other money than the dry run showed. */
+  readonly laterRefusal: string | null;
 }
 
-/** Stores the plans of deliveries. An existing plan stays. */
+/**
+ * Stores the plans of deliveries. An existing plan stays; if the page was interrupted before it was applied, it is refused for its
+ * `laterRefusal`.
+ */
 export async function recordPlans(
   sql: Sql,
   reprocess: ReprocessRun,
@@ -94,7 +99,12 @@ export async function recordPlans(
   if (plans.length === 0) return;
   await sql`
     with planned as (
-      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text)
+      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text, "laterRefusal" text)
+    ), refused as (
+      update reprocess_changes c set refusal = p."laterRefusal"
+        from planned p
+       where c.reprocess_run_id = ${reprocess.id} and c.delivery_id = p."deliveryId"
+         and p."laterRefusal" is not null and c.appends and c.applied_at is null and c.refusal is null
     ), added as (
       insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends, refusal)
       select ${reprocess.appId}, ${reprocess.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,

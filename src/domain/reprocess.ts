@@ -178,24 +178,36 @@ export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause |
   ];
 }
 
-/** Returns what a plan appends, as one comparable text. */
-function appendedText(changes: readonly ReprocessChange[]): string {
-  return JSON.stringify(
-    changes
-      .filter(({ action }) => action === 'append')
-      .map(({ what, stored, today, amountCents = null, affiliateId = null }) => [
-        what,
-        stored,
-        today,
-        amountCents,
-        affiliateId,
-      ]),
-  );
+/** Returns each change that a plan appends as a comparable text. */
+function appendedTexts(changes: readonly ReprocessChange[]): string[] {
+  return changes
+    .filter(({ action }) => action === 'append')
+    .map(({ what, stored, today, amountCents = null, affiliateId = null }) =>
+      JSON.stringify([what, stored, today, amountCents, affiliateId]),
+    );
 }
 
 /** Whether two plans for a delivery append the same. Differences that stay as they are do not count. */
 export function appendsTheSame(one: readonly ReprocessChange[], other: readonly ReprocessChange[]): boolean {
-  return appendedText(one) === appendedText(other);
+  return appendedTexts(one).join() === appendedTexts(other).join();
+}
+
+/**
+ * Whether a plan appends no money but what another one does, each amount once at most. So it is with what is left of a plan, of which a part
+ * or all was appended.
+ */
+export function appendsNoOtherMoney(
+  changes: readonly ReprocessChange[],
+  than: readonly ReprocessChange[],
+): boolean {
+  const moneyOf = (plan: readonly ReprocessChange[]) =>
+    appendedTexts(plan.filter(({ amountCents = null }) => amountCents !== null));
+  const left = moneyOf(than);
+  return moneyOf(changes).every((text) => {
+    const at = left.indexOf(text);
+    if (at !== -1) left.splice(at, 1);
+    return at !== -1;
+  });
 }
 
 /** Outcomes of a delivery, in ascending order. A reprocess run raises the outcome of a delivery and never lowers it. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  appendsNoOtherMoney,
   appendsTheSame,
   compareReadings,
   isBetterOutcome,
@@ -291,6 +292,36 @@ describe('a second plan for a delivery', () => {
   ])('that appends %s does not append what was confirmed', (_, today) => {
     expect(appendsTheSame(shown, today)).toBe(false);
     expect(appendsTheSame(today, shown)).toBe(false);
+  });
+});
+
+describe('what is left of a plan that was shown', () => {
+  const commission: ReprocessChange = {
+    what: 'commission',
+    stored: null,
+    today: 'earning at 1000 bps',
+    action: 'append',
+    amountCents: 200,
+    affiliateId: 'aff_1',
+  };
+  const revenue: ReprocessChange = { ...commission, what: 'revenue', today: 'payment', amountCents: 2_000 };
+  const outcome: ReprocessChange = {
+    what: 'outcome',
+    stored: 'failed',
+    today: 'processed',
+    action: 'append',
+  };
+
+  test.each<[string, readonly ReprocessChange[], boolean]>([
+    ['all of it', [commission, revenue, outcome], true],
+    ['a part of it, with another outcome', [revenue, { ...outcome, stored: 'ignored' }], true],
+    ['nothing', [], true],
+    ['a difference that stays as it is', [{ ...commission, amountCents: 500, action: 'keep' }], true],
+    ['a cent more', [{ ...commission, amountCents: 201 }], false],
+    ['the money of another creator', [{ ...commission, affiliateId: 'aff_2' }], false],
+    ['the same money twice', [commission, commission], false],
+  ])('may still be appended if it is %s: %j', (_, left, may) => {
+    expect(appendsNoOtherMoney(left, [commission, revenue, outcome])).toBe(may);
   });
 });
 

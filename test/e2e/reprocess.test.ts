@@ -10,7 +10,7 @@ import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import { findPaymentsToRecheck, loadPayments } from '../../src/db/payments.ts';
 import { importRates } from '../../src/db/rates.ts';
-import type { NewCommission } from '../../src/db/evaluations.ts';
+import type { HeldCommission } from '../../src/db/maturing.ts';
 import type { StoredPayment } from '../../src/db/payments.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
 import {
@@ -54,7 +54,7 @@ let app: TestApp;
 let affiliateId: string;
 let token: string;
 let activities: ReprocessActivities;
-let commissions: NewCommission[] = [];
+let commissions: HeldCommission[] = [];
 
 function newActivities(over: Partial<ReprocessActivityDeps> = {}): ReprocessActivities {
   return createReprocessActivities({
@@ -991,6 +991,43 @@ describe('runs that are requested over the API', () => {
     // The next dry run shows what is left: the commission, less the half that was refunded.
     expect(await run(lastDay)).toMatchObject({ changed: 1, commissionCents: 100 });
   });
+
+  // @promise reprocess-api-applies-shown
+  test('a run that is killed after any statement, and goes on under another rate, appends what was shown or nothing', async () => {
+    let earned = 0;
+    for (let completed = 0; ; completed += STATEMENTS) {
+      await setUpApp();
+      const userId = user();
+      await bind(userId);
+      await acceptAsFailed(purchase(userId));
+      const dry = await run(lastDay);
+      const { body: applying } = await request({ apply: dry.id });
+      const isKilled = await runReprocess(
+        api.sql,
+        newActivities({ sql: failingAfter(completed) }),
+        applying.id,
+      ).then(
+        () => false,
+        () => true,
+      );
+      await api.call('PATCH', `/apps/${app.appId}/settings`, {
+        key: app.key,
+        body: { commissionRateBps: 5_000 },
+      });
+      await runReprocess(api.sql, activities, applying.id);
+      const [plan] = await plansOf(applying.id);
+      const rows = await ledger();
+      expect(rows).toMatchObject(plan?.outcome === 'appended' ? [{ amountCents: 200 }] : []);
+      expect(plan?.refusal ?? null).toBe(
+        rows.length > 0 ? null : 'What it would append has changed since the dry run. Start a new dry run.',
+      );
+      earned += rows.length;
+      if (isKilled) continue;
+      expect(completed).toBeGreaterThan(earned);
+      expect(earned).toBeGreaterThan(1);
+      return;
+    }
+  }, 120_000);
 
   test('only a dry run that shows something to append, and that no run has applied, can be applied', async () => {
     await acceptAsReadBefore(purchase(user()), { environment: 'sandbox' });
