@@ -77,7 +77,10 @@ export async function findRecorded(
      order by w.n`;
 }
 
-/** Returns those of a provider's keys (a subscription, a customer) that a webhook has tied to a user of the app. */
+/**
+ * Returns those of a provider's keys (a subscription, a customer) that lead to a creator of the app: a webhook has tied them to a user or to a
+ * code, or a code has bound them.
+ */
 export async function findKnownUserKeys(
   sql: Sql,
   appId: AppId,
@@ -87,7 +90,14 @@ export async function findKnownUserKeys(
   const rows = await sql<{ userKey: string }>`
     select user_key from user_links
      where app_id = ${appId} and environment = 'production' and source = ${source}
-       and user_key = any(${[...keys]}::text[])`;
+       and user_key = any(${[...keys]}::text[])
+    union
+    select user_key from subscription_codes
+     where app_id = ${appId} and environment = 'production' and source = ${source}
+       and user_key = any(${[...keys]}::text[])
+    union
+    select customer_user_id from bindings
+     where app_id = ${appId} and key_source = ${source} and customer_user_id = any(${[...keys]}::text[])`;
   return new Set(rows.map(({ userKey }) => userKey));
 }
 

@@ -90,6 +90,8 @@ export interface Finding {
 export interface ComparisonScope {
   /** Whether the provider's refunds have ids of their own. Otherwise totals are compared. */
   readonly hasRefundIds: boolean;
+  /** Whether the export states how much is refunded. Otherwise it only says that a payment is refunded. */
+  readonly hasRefundAmounts: boolean;
   /** Whether the export has refunds at all. */
   readonly hasRefunds: boolean;
   /** Why no refund of a part of a payment may be made of the export, as a sentence; null if one may. */

@@ -196,6 +196,7 @@ class Comparing {
     const scope: ComparisonScope = {
       ...range,
       hasRefundIds: providers[provider].exports.hasRefundIds,
+      hasRefundAmounts: providers[provider].exports.hasRefundAmounts,
       hasRefunds,
       partialRefusal: reporting === 'unknown' ? UNKNOWN_REPORTING : null,
     };
@@ -259,7 +260,8 @@ class Comparing {
     const refusalOf = ({ event, refusal }: Item): string | null => {
       if (refusal !== null) return refusal;
       if (event.payment === null) return reporting === 'running_totals' ? RUNNING_TOTALS : null;
-      const isNamed = event.userIds.length > 0 || event.userKeys.some((key) => known.has(key));
+      const isNamed =
+        event.userIds.length > 0 || event.codes.length > 0 || event.userKeys.some((key) => known.has(key));
       return format.namesUsers || isNamed ? null : format.withoutUser;
     };
     const exported = groups.map((items) => exportedGroup(items, refusalOf));

@@ -23,6 +23,9 @@ export interface OpenedExport {
 /** Bytes at the start of the file that show its form. */
 const HEAD_BYTES = 64 * 1024;
 
+/** More than any row of an export. */
+const MAX_RECORD_BYTES = 1_000_000;
+
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const ZIP = Buffer.from('PK');
 const UTF_16 = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
@@ -186,6 +189,8 @@ async function openCsv(
     // Quotes inside a cell without quotes around it are text.
     relax_quotes: true,
     skip_empty_lines: true,
+    // A quote that is never closed makes the rest of the file one record.
+    max_record_size: MAX_RECORD_BYTES,
     trim: false,
     columns: (header: readonly string[]) => {
       const names = header.map((name) => name.trim());

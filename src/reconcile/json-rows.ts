@@ -19,6 +19,15 @@ function objectsOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value['data']) ? objectsOf(value['data']) : [value];
 }
 
+/** Whether a value is a page of an API that is not the last one. Of several pages in an array, the last counts. */
+function hasMorePages(value: unknown): boolean {
+  if (Array.isArray(value)) return hasMorePages(value.at(-1));
+  if (!isObject(value) || !Array.isArray(value['data'])) return false;
+  const { has_more: hasMore, meta } = value;
+  const pagination = isObject(meta) ? meta['pagination'] : undefined;
+  return hasMore === true || (isObject(pagination) && pagination['has_more'] === true);
+}
+
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -62,16 +71,29 @@ async function* jsonValues(path: string, text: AsyncGenerator<string>): AsyncGen
   }
   if (rest.trim() === '') return;
   const value = parseJson(rest);
-  if (value === undefined) throw new ExportFileError(`${path} is not valid JSON. Download it again.`);
+  if (value === undefined) {
+    throw new ExportFileError(
+      isWhole
+        ? `${path} is not valid JSON, or has several values over several lines. Download it again, and write one object on each line, for example with: jq -c '.data[]'`
+        : `${path} is not valid JSON. Download it again.`,
+    );
+  }
   yield value;
 }
 
-/** Reads the objects of a JSON text as rows. */
+/** Reads the objects of a JSON text as rows. Throws `ExportFileError` after a page of an API that is not the last one. */
 export async function* jsonRows(path: string, text: AsyncGenerator<string>): AsyncGenerator<NumberedRow> {
   let line = 0;
+  let hasMore = false;
   try {
     for await (const value of jsonValues(path, text)) {
+      hasMore = hasMorePages(value);
       for (const values of objectsOf(value)) yield { line: (line += 1), values };
+    }
+    if (hasMore) {
+      throw new ExportFileError(
+        `${path} ends with a page that is not the last one of its list (has_more). What the other pages have would be missing: download all of them, and write one object on each line, for example with: jq -c '.data[]'`,
+      );
     }
   } catch (error) {
     throw fileError(path, error);

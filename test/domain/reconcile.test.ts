@@ -18,6 +18,7 @@ const AT = 1_790_000_000_000;
 const EVENT = 'evt_1' as EventId;
 const SCOPE: ComparisonScope = {
   hasRefundIds: true,
+  hasRefundAmounts: true,
   hasRefunds: true,
   partialRefusal: null,
   from: AT - 1_000,
@@ -803,6 +804,16 @@ describe('refunds without ids', () => {
     ],
   ])('%s have exactly their findings', (_, exported, recorded, expected) => {
     expect(kinds(exported, recorded, { hasRefundIds: false })).toEqual(expected);
+  });
+
+  test('an export that only says that a payment is refunded states no other amount than the webhooks', () => {
+    const scope = { hasRefundIds: false, hasRefundAmounts: false };
+    for (const amount of [1, 400, 999, 1_000])
+      expect(kinds(group(paid(), full), ledger(paid(), webhook(amount)), scope)).toEqual([]);
+    expect(kinds(group(paid(), full), ledger(paid()), scope)).toEqual([['missing_refund', 'yes']]);
+    expect(kinds(group(paid()), ledger(paid(), webhook(400)), scope)).toEqual([
+      ['refund_not_in_export', null],
+    ]);
   });
 
   test.each<[string, ExportedGroup, RecordedGroup, Expected]>([

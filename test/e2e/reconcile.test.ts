@@ -415,6 +415,42 @@ describe('tributary reconcile', () => {
     expect(table.out).toContain('2 payments, 1 of them in the ledger.');
   });
 
+  test('a lost invoice of Stripe of a customer whom a promotion code has bound is fed back, and earns for its creator', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const { affiliateId } = founder;
+    await founder.ok('POST', `/apps/${founder.app.id}/affiliates/${affiliateId}/codes`, {
+      namespace: 'stripe',
+      value: 'promo_SPRING',
+    });
+    const lost = lostSale();
+    const invoice = (n: number, extra: object) =>
+      stripeInvoicePaid({
+        userId: null,
+        invoiceId: `in_${lost.ref}_${n}`,
+        subscriptionId: `sub_${lost.ref}`,
+        amount: lost.cents,
+        occurredAt: lost.occurredAt + n,
+        extra: { payments: { data: [], has_more: false }, ...extra },
+      });
+    await deliver(invoice(1, { discounts: [{ promotion_code: 'promo_SPRING' }] }));
+    expect(await amountsOf(founder)).toEqual([120]);
+    const path = await saveObjects(invoice(1, {}), invoice(2, {}));
+    const fed = await admin(
+      'reconcile',
+      path,
+      '--app',
+      founder.app.id,
+      '--provider',
+      'stripe',
+      '--feed-back',
+    );
+    expect(fed).toMatchObject({
+      status: 0,
+      out: expect.stringContaining('1 events added: 1 changed commissions'),
+    });
+    expect(await amountsOf(founder)).toEqual([120, 120]);
+  });
+
   // @promise reconcile-refuses
   test('a charge of Stripe of an invoice, which may not be paid in full yet, and one that may still fail are reported and not fed back', async () => {
     const { founder } = await setUp('stripe');

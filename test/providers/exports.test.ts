@@ -171,6 +171,9 @@ describe('RevenueCat', () => {
       purchase_price_in_purchased_currency: '17.50',
       renewal_number: '3',
       refunded_at: '2026-03-09 00:00:00',
+      original_store_transaction_id: '4709',
+      tax_percentage: '0.1736',
+      commission_percentage: '0.2479',
     };
     const body = {
       app_user_id: 'user-hazel',
@@ -181,8 +184,10 @@ describe('RevenueCat', () => {
       event_timestamp_ms: AT,
       expiration_at_ms: AT + 30 * 86_400_000,
       id: 'reconciliation:app_store:4711:3',
+      commission_percentage: 0.2479,
       is_family_share: false,
       is_trial_conversion: false,
+      original_transaction_id: '4709',
       period_type: 'NORMAL',
       price: 19.99,
       price_in_purchased_currency: 17.5,
@@ -190,6 +195,7 @@ describe('RevenueCat', () => {
       purchased_at_ms: AT,
       renewal_number: 3,
       store: 'APP_STORE',
+      tax_percentage: 0.1736,
       transaction_id: '4711',
       type: 'RENEWAL',
     };
@@ -308,6 +314,12 @@ describe('RevenueCat', () => {
       'with a comma in the local price',
       { purchase_price_in_purchased_currency: '19,99' },
       'unreadable: purchase_price_in_purchased_currency is not a decimal',
+    ],
+    ['with a comma in the tax', { tax_percentage: '0,17' }, 'unreadable: tax_percentage is not a decimal'],
+    [
+      'with a comma in the fee of the store',
+      { commission_percentage: '0,3' },
+      'unreadable: commission_percentage is not a decimal',
     ],
     ['without the time of its refund', { refunded_at: 'yesterday' }, 'unreadable: refunded_at is not a time'],
     ['without a store', { store: '' }, 'unreadable: store_transaction_id or store is empty'],
@@ -706,6 +718,7 @@ describe('Superwall and Adapty', () => {
       revenue_local: '4.50',
       currency: 'EUR',
       cancellation_reason: 'upgraded',
+      original_transaction_id: '4709',
     };
     const moment = new Date(AT).toISOString();
     expect(bodiesOf('adapty', row)).toEqual([
@@ -722,6 +735,7 @@ describe('Superwall and Adapty', () => {
           environment: 'Production',
           vendor_product_id: 'lantern.plus.monthly',
           transaction_id: '4711',
+          original_transaction_id: '4709',
           event_datetime: moment,
           cancellation_reason: 'upgraded',
         },

@@ -101,7 +101,7 @@ describe('a JSON list', () => {
     ['one object on each line', `${JSON.stringify(entity)}\n\n${JSON.stringify(entity)}`],
     [
       'one page on each line',
-      `${JSON.stringify({ data: [entity] })}\r\n${JSON.stringify({ data: [entity] })}\r\n`,
+      `${JSON.stringify({ data: [entity], has_more: true })}\r\n${JSON.stringify({ data: [entity], has_more: false })}\r\n`,
     ],
     ['a blank line in front', `\n${JSON.stringify({ data: [entity, entity] }, null, 2)}`],
   ])('of the form %s has the same objects', async (_, content) => {
@@ -168,6 +168,33 @@ describe('a file that cannot be compared', () => {
       csv.slice(0, csv.lastIndexOf('Spring') + 3),
       'adapty',
       'not valid CSV',
+    ],
+    [
+      'with a quote that is never closed',
+      `${csv.slice(0, csv.lastIndexOf('Spring'))}${'x'.repeat(1_100_000)}`,
+      'adapty',
+      'not valid CSV at line',
+    ],
+    [
+      'that ends with a page that is not the last one',
+      JSON.stringify({ data: [entity], meta: { pagination: { has_more: true } } }),
+      'paddle',
+      'ends with a page that is not the last one',
+    ],
+    [
+      'of pages of which the last one is missing',
+      JSON.stringify([
+        { data: [entity], has_more: false },
+        { data: [entity], has_more: true },
+      ]),
+      'paddle',
+      'ends with a page that is not the last one',
+    ],
+    [
+      'of several values over several lines',
+      `${JSON.stringify({ data: [entity] }, null, 2)}\n${JSON.stringify({ data: [entity] }, null, 2)}`,
+      'paddle',
+      'has several values over several lines',
     ],
     ['of broken JSON', `${JSON.stringify(entity)}\n{`, 'paddle', 'not valid JSON'],
     ['of broken JSON in between', `${JSON.stringify(entity)}\n{\n{}\n`, 'paddle', 'not valid JSON at line 2'],

@@ -25,6 +25,7 @@ function readEvent(row: ExportRow): RowReading {
       environment: exported.text(row, 'environment'),
       vendor_product_id: exported.text(row, 'product_id'),
       transaction_id: transaction,
+      original_transaction_id: exported.text(row, 'original_transaction_id'),
       event_datetime: moment,
       cancellation_reason: exported.text(row, 'cancellation_reason'),
     },
@@ -46,7 +47,7 @@ const s3Events: ExportFormat = {
     'store',
     'cancellation_reason',
   ],
-  optional: ['product_id'],
+  optional: ['product_id', 'original_transaction_id'],
   lists: 'both',
   namesUsers: true,
   withoutUser: 'The export names no user of this payment.',
@@ -55,4 +56,8 @@ const s3Events: ExportFormat = {
 };
 
 /** The exports of Adapty that can be compared. */
-export const adaptyExports: ProviderExports = { formats: [s3Events], hasRefundIds: false };
+export const adaptyExports: ProviderExports = {
+  formats: [s3Events],
+  hasRefundIds: false,
+  hasRefundAmounts: true,
+};

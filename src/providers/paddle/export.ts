@@ -62,4 +62,8 @@ const adjustments: ExportFormat = {
 };
 
 /** The exports of Paddle that can be compared. */
-export const paddleExports: ProviderExports = { formats: [transactions, adjustments], hasRefundIds: true };
+export const paddleExports: ProviderExports = {
+  formats: [transactions, adjustments],
+  hasRefundIds: true,
+  hasRefundAmounts: true,
+};

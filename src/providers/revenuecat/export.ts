@@ -4,6 +4,8 @@ import type { Payload } from '../shared/sample.ts';
 
 const PRICE = 'purchase_price_in_usd';
 const LOCAL_PRICE = 'purchase_price_in_purchased_currency';
+const TAX = 'tax_percentage';
+const FEE = 'commission_percentage';
 
 /** Returns the type of the event that reports a transaction. */
 function typeOf(row: ExportRow, renewalNumber: number | null): string {
@@ -30,6 +32,9 @@ function readTransaction(row: ExportRow): RowReading {
   const [price, local] = [exported.decimal(row, PRICE), exported.decimal(row, LOCAL_PRICE)];
   if (price === undefined) return exported.noDecimal(PRICE);
   if (local === undefined) return exported.noDecimal(LOCAL_PRICE);
+  const [tax, fee] = [exported.decimal(row, TAX), exported.decimal(row, FEE)];
+  if (tax === undefined) return exported.noDecimal(TAX);
+  if (fee === undefined) return exported.noDecimal(FEE);
   const isRenewable = exported.flag(row, 'is_auto_renewable');
   const renewalNumber = wholeNumber(row, 'renewal_number');
   const key = [store.toLowerCase(), transaction, ...(isRenewable ? [renewalNumber ?? ''] : [])];
@@ -42,6 +47,7 @@ function readTransaction(row: ExportRow): RowReading {
     event_timestamp_ms: startedAt,
     expiration_at_ms: isRenewable ? endsAt : null,
     id: exported.reconciledId(...key),
+    original_transaction_id: exported.text(row, 'original_store_transaction_id'),
     is_family_share: exported.text(row, 'ownership_type')?.toUpperCase() === 'FAMILY_SHARED',
     is_trial_conversion: exported.flag(row, 'is_trial_conversion'),
     period_type: exported.flag(row, 'is_trial_period') ? 'TRIAL' : 'NORMAL',
@@ -51,6 +57,8 @@ function readTransaction(row: ExportRow): RowReading {
     purchased_at_ms: startedAt,
     renewal_number: isRenewable ? renewalNumber : null,
     store: store.toUpperCase(),
+    tax_percentage: tax,
+    commission_percentage: fee,
     transaction_id: transaction,
     type: typeOf(row, renewalNumber),
   };
@@ -58,7 +66,7 @@ function readTransaction(row: ExportRow): RowReading {
   if (exported.text(row, 'refunded_at') !== null) {
     const refundedAt = exported.utcTime(row, 'refunded_at');
     if (refundedAt === null) return exported.noTime('refunded_at');
-    // A refund is always of the whole transaction.
+    // The export does not state how much: one that no webhook has reported counts as the whole price.
     if ((price ?? 0) > 0 || (local ?? 0) > 0) bodies.push(bodyOf(refundOf(event, refundedAt, key)));
   }
   return exported.events(...bodies);
@@ -105,7 +113,7 @@ const transactions: ExportFormat = {
     'renewal_number',
     'ownership_type',
   ],
-  optional: ['is_trial_conversion', 'product_identifier'],
+  optional: ['is_trial_conversion', 'product_identifier', 'original_store_transaction_id', TAX, FEE],
   lists: 'both',
   namesUsers: true,
   withoutUser: 'The export names no user of this payment.',
@@ -114,4 +122,8 @@ const transactions: ExportFormat = {
 };
 
 /** The exports of RevenueCat that can be compared. */
-export const revenuecatExports: ProviderExports = { formats: [transactions], hasRefundIds: false };
+export const revenuecatExports: ProviderExports = {
+  formats: [transactions],
+  hasRefundIds: false,
+  hasRefundAmounts: false,
+};

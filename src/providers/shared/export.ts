@@ -66,6 +66,8 @@ export interface ProviderExports {
   readonly formats: readonly ExportFormat[];
   /** Whether the provider's refunds have ids of their own. */
   readonly hasRefundIds: boolean;
+  /** Whether the exports state how much is refunded. */
+  readonly hasRefundAmounts: boolean;
 }
 
 export function skipped(reason: string): RowReading {

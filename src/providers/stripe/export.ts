@@ -376,4 +376,5 @@ const disputes = jsonFormat('dispute', {
 export const stripeExports: ProviderExports = {
   formats: [balance, invoices, refunds, disputes],
   hasRefundIds: true,
+  hasRefundAmounts: true,
 };

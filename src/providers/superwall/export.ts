@@ -63,4 +63,8 @@ const revenueEvents: ExportFormat = {
 };
 
 /** The exports of Superwall that can be compared. */
-export const superwallExports: ProviderExports = { formats: [revenueEvents], hasRefundIds: false };
+export const superwallExports: ProviderExports = {
+  formats: [revenueEvents],
+  hasRefundIds: false,
+  hasRefundAmounts: true,
+};
