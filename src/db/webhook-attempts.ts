@@ -268,7 +268,12 @@ export async function recordWebhookAttempt(
   // The messages that wait fail with an endpoint that is deactivated, and they may be many.
   const mayDeactivate = !isDelivered && (nextInMs === null || isGone || isProbe);
   const patient = mayDeactivate ? sql.forManyRows() : sql;
-  const isSentAgain = sql.fragment`m.earlier_attempts <> ${attempt.earlierAttempts}::int`;
+  // The first attempt at a message has no attempts before it, so a changed URL shows only in the endpoint.
+  const isSentAgain = sql.fragment`
+    (m.earlier_attempts <> ${attempt.earlierAttempts}::int
+     or exists (select from webhook_endpoints e
+                 where e.id = m.endpoint_id and e.slot is not null
+                   and (e.url <> ${attempt.url} or e.is_slack and e.secret_id <> ${attempt.secretId})))`;
   const isLast = sql.fragment`(${isDelivered}::boolean or ${nextInMs === null}::boolean and not ${isSentAgain})`;
   const waits = sql.fragment`
     case when ${isSentAgain} then interval '0' else ${nextInMs ?? 0} * interval '1 millisecond' end`;

@@ -237,7 +237,7 @@ describe('the outbox of messages', () => {
       select event_id, occurred_at from commissions where id = ${id}`;
     const line = [newId('payout'), affiliateId, 'Creator', id, 1_999, '19.99', 'USD', eventId, occurredAt];
     const csv = Buffer.from([COLUMNS.join(','), line.join(','), ''].join('\r\n'));
-    expect((await recordPayout(api.sql, csv)).kind).toBe('recorded');
+    expect((await recordPayout(api.sql, csv, 1_999)).kind).toBe('recorded');
     expect(await messagesOf()).toEqual([]);
   });
 
@@ -624,14 +624,20 @@ describe('the attempts at a message', () => {
   });
 
   // @promise webhooks-out-begins-anew
-  test('an attempt at a URL that the endpoint no longer has says nothing about the endpoint', async () => {
+  test('an attempt at a URL that the endpoint no longer has says nothing about the endpoint, and the next one is due at once', async () => {
     await newEndpoint(['commission.created']);
     await earn();
     const id = await idOfMessage();
     const gone = { statusCode: 410, nextInMs: null, isGone: true, url: 'https://example.com/former' };
     expect(await recordWebhookAttempt(api.sql, id, attempt(1, gone))).toBeNull();
     expect(await endpointOf()).toEqual({ reason: null, failingSince: null });
-    expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'failed', attempts: 1 });
+    expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'pending', attempts: 1 });
+    const dueNow = async () =>
+      await api.sql`select next_attempt_at <= now() as is_due from webhook_messages where id = ${id}`;
+    expect(await dueNow()).toEqual([{ isDue: true }]);
+    const asked = { statusCode: 503, nextInMs: 86_400_000, url: 'https://example.com/former' };
+    expect(await recordWebhookAttempt(api.sql, id, attempt(2, asked))).toBeNull();
+    expect(await dueNow()).toEqual([{ isDue: true }]);
   });
 
   // @promise webhooks-out-deactivated
