@@ -4,7 +4,11 @@ import { needsAnotherApprover } from '../db/payout-approval.ts';
 import { arePayoutsStopped } from '../db/payout-stops.ts';
 import { newId } from '../db/new-id.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutId } from '../domain/ids.ts';
-import type { CommandDeps } from './deps.ts';
+import type { CommandDeps, WorkflowStarter } from './deps.ts';
+
+interface ExportDeps extends Pick<CommandDeps, 'sql' | 'observeExport'> {
+  readonly workflows: Pick<WorkflowStarter, 'settlePayout'>;
+}
 
 export interface ExportInput {
   readonly appId: AppId;
@@ -43,13 +47,10 @@ export type ExportResult =
 const WAIT_MS = 20_000;
 
 /**
- * Pays the amount due to an affiliate and stores the CSV. The request row decides: it is written first, the workflow
- * receives only its id, and a call that times out closes it. So the result always matches the ledger.
+ * Has the amount due to an affiliate paid. The request row decides: it is written first, the workflow receives only its id, and a call
+ * that times out closes it. So the result always matches the ledger. The activity stores the CSV after the commit.
  */
-export async function exportPayout(
-  deps: Pick<CommandDeps, 'sql' | 'workflows' | 'observeExport'>,
-  input: ExportInput,
-): Promise<ExportResult> {
+export async function exportPayout(deps: ExportDeps, input: ExportInput): Promise<ExportResult> {
   const { sql } = deps;
   const request = await openPayoutRequest(sql, { id: newId('payoutRequest'), ...input, validForMs: WAIT_MS });
   if (request === undefined) return { kind: 'not_found' };
@@ -68,8 +69,11 @@ export async function exportPayout(
     await closePayoutRequest(sql, request.id);
     return { kind: 'another_approver_needed' };
   }
-  const settled = await settle(deps, request);
+  const settled = await awaitSettled(deps, request);
   const { status } = settled;
+  // The settlement closes a request, too, when the setting is changed after the export has begun.
+  if (status === 'closed' && (await needsAnotherApprover(sql, input.appId)))
+    return { kind: 'another_approver_needed' };
   deps.observeExport?.(
     status === 'open' || status === 'closed' || status === 'payee_changed' ? 'timed_out' : status,
   );
@@ -77,10 +81,7 @@ export async function exportPayout(
 }
 
 /** Has the payout workflow settle the request, or closes it after `WAIT_MS`. Returns the request as it is then. */
-async function settle(
-  { sql, workflows }: Pick<CommandDeps, 'sql' | 'workflows'>,
-  request: PayoutRequest,
-): Promise<PayoutRequest> {
+async function awaitSettled({ sql, workflows }: ExportDeps, request: PayoutRequest): Promise<PayoutRequest> {
   await workflows.settlePayout(request, WAIT_MS);
   const settled = await findPayoutRequest(sql, request.id);
   if (settled?.status !== 'open') return settled ?? request;

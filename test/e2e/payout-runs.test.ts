@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { exportPayout } from '../../src/commands/export-payout.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/payout-requests.ts';
@@ -450,6 +451,28 @@ describe('a payout run', () => {
         headers: { 'Idempotency-Key': 'begun' },
       }),
     ).toMatchObject({ status: 409, body: { code: 'another_approver_needed' } });
+  });
+
+  // @promise run-no-single-export
+  test('an export for which the app wants another approver while it waits to be settled says so, and pays nothing', async () => {
+    const key = await service.sql.one<{ id: KeyId }>`
+      select id from account_keys where account_id = ${founder.accountId} limit 1`;
+    const begun = {
+      appId: founder.app.id as AppId,
+      affiliateId: ann as AffiliateId,
+      accountId: founder.accountId as AccountId,
+      keyId: key.id,
+      idempotencyKey: null,
+      expectedTotalCents: null,
+    };
+    const settlePayout = async ({ id }: { readonly id: PayoutRequestId }) => {
+      await founder.ok('PATCH', `${base}/settings`, { payoutApproval: 'another_key' });
+      await settlePayoutRequest(service.sql, id);
+    };
+    expect(await exportPayout({ sql: service.sql, workflows: { settlePayout } }, begun)).toEqual({
+      kind: 'another_approver_needed',
+    });
+    expect(await payouts()).toHaveLength(0);
   });
 
   // @promise run-one-open

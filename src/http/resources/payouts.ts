@@ -223,7 +223,7 @@ export const payoutRoutes = [
               payoutId === null ? EMPTY_PAYOUT_CSV : await readPayoutCsv(deps.sql, app.id, payoutId);
             return presentExport({ ...result, csv: foundOrThrow(csv) }, ids.affiliateId);
           };
-          // Which has paid before can be asked for again and again. A call that pays gets its CSV, however many files are being read.
+          // A settled export can be asked for again and again. A call that pays gets its CSV, however many files are being read.
           return isRepeated
             ? await deps.intake.accountFiles.run(caller.accountId, ctx.res, read)
             : await read();
