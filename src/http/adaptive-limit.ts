@@ -1,7 +1,17 @@
-/** How many times the shortest duration calls may take on average before the limit falls. */
-const TOLERANCE = 4;
-/** How many calls may be in progress beyond those that finish within the tolerated duration: without any, a limit never rises. */
-const HEADROOM = 4;
+/** How calls that take longer lower a limit. */
+interface Aim {
+  /** The limit never falls below this. */
+  readonly least: number;
+  /** How many times the shortest duration calls may take on average before the limit falls. */
+  readonly tolerance: number;
+  /** How many calls may be in progress beyond those that finish within the tolerated duration: without any, a limit never rises. */
+  readonly headroom: number;
+}
+
+/** For calls of one holder: as many a second as possible. Other work on the machine makes them slow as well, so the least is high. */
+const ONE_HOLDER: Aim = { least: 8, tolerance: 4, headroom: 4 };
+/** For calls of several: the one with most calls is to leave the others nearly as fast as without it. */
+const SEVERAL_HOLDERS: Aim = { least: 2, tolerance: 2, headroom: 1 };
 /** The weight of the last call: a limit follows a change within some ten calls. */
 const WEIGHT = 0.1;
 /** One measurement at most halves the aim, so that a pause of the whole process does not end all work. */
@@ -12,10 +22,10 @@ const REMEMBER_MS = 30 * 60_000;
 /**
  * How many calls a process works on at one time, from how long they take. While they take a few times as long as the shortest one, the limit
  * is `most`. When they take longer, they wait for each other, for a processor or for a database: fewer at a time then finish as many a
- * second, each of them sooner. This is the "gradient" of adaptive concurrency limits.
+ * second, each of them sooner. This is the "gradient" of adaptive concurrency limits. While several holders share the slots, calls may take
+ * half as long before the limit falls.
  */
 export class AdaptiveLimit {
-  readonly #least: number;
   readonly #most: number;
   readonly #elapsed: () => number;
   #limit: number;
@@ -26,11 +36,7 @@ export class AdaptiveLimit {
   #periodFrom: number;
 
   /** `elapsed` returns a time that only advances, ms. */
-  constructor(
-    { least, most }: { readonly least: number; readonly most: number },
-    elapsed: () => number = () => performance.now(),
-  ) {
-    this.#least = Math.min(least, most);
+  constructor(most: number, elapsed: () => number = () => performance.now()) {
     this.#most = most;
     this.#limit = most;
     this.#elapsed = elapsed;
@@ -41,8 +47,9 @@ export class AdaptiveLimit {
     return Math.floor(this.#limit);
   }
 
-  /** Notes how long a call took, ms, and how many were in progress when it ended. */
-  note(durationMs: number, inProgress: number): void {
+  /** Notes how long a call took, ms, how many were in progress when it ended, and whether several holders share the slots. */
+  note(durationMs: number, inProgress: number, areShared: boolean): void {
+    const { least, tolerance, headroom } = areShared ? SEVERAL_HOLDERS : ONE_HOLDER;
     const now = this.#elapsed();
     if (now - this.#periodFrom >= REMEMBER_MS) {
       this.#shortestBefore = this.#shortest;
@@ -52,11 +59,11 @@ export class AdaptiveLimit {
     this.#shortest = Math.min(this.#shortest, durationMs);
     this.#averageMs ??= durationMs;
     this.#averageMs += (durationMs - this.#averageMs) * WEIGHT;
-    const tolerated = Math.min(this.#shortest, this.#shortestBefore) * TOLERANCE;
+    const tolerated = Math.min(this.#shortest, this.#shortestBefore) * tolerance;
     const gradient = Math.max(LEAST_GRADIENT, Math.min(1, tolerated / this.#averageMs));
-    const change = (this.#limit * gradient + HEADROOM - this.#limit) * WEIGHT;
+    const change = (this.#limit * gradient + headroom - this.#limit) * WEIGHT;
     // A limit that nothing reaches says nothing about more calls.
     if (change > 0 && inProgress * 2 < this.#limit) return;
-    this.#limit = Math.max(this.#least, Math.min(this.#most, this.#limit + change));
+    this.#limit = Math.min(this.#most, Math.max(least, this.#limit + change));
   }
 }

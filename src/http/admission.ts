@@ -18,8 +18,10 @@ const WAIT_MS = 1_000;
 const HELD_PART = 1 / 2;
 /** How many calls may wait, for each that is worked on at most. */
 const WAITING_PER_CALL = 4;
-/** How many are worked on at least where the limit follows their duration: other work on the machine makes them slow as well. */
-const LEAST_ADAPTED = 8;
+/** For how long after its last call a holder counts as one that shares the slots, ms. */
+const SHARES_MS = 60 * 60_000;
+/** How many times an adapted limit calls of holders that have none in progress may reach. */
+const FIRST_CALLS = 2;
 const RETRY_AFTER_SECONDS = 5;
 
 interface Waiter {
@@ -36,7 +38,7 @@ export interface AdmissionRules {
   readonly waitMs?: number;
   readonly heldPart?: number;
   readonly waitingPerCall?: number;
-  /** Whether fewer calls are worked on at one time while they take long. */
+  /** Whether fewer calls are worked on at one time while they take long, and fewer still while several holders make calls. */
   readonly isAdaptive?: boolean;
   /** Returns a time that only advances, ms. */
   readonly elapsed?: () => number;
@@ -51,6 +53,7 @@ export interface AdmissionRules {
 export class Admission {
   readonly #most: number;
   readonly #adapted: AdaptiveLimit | null;
+  readonly #sharing: Sharing;
   readonly #perHolder: number;
   readonly #waitMs: number;
   readonly #heldPart: number;
@@ -76,8 +79,8 @@ export class Admission {
     }: AdmissionRules = {},
   ) {
     this.#most = limit === 0 ? Number.POSITIVE_INFINITY : limit;
-    this.#adapted =
-      isAdaptive && limit > 0 ? new AdaptiveLimit({ least: LEAST_ADAPTED, most: limit }, elapsed) : null;
+    this.#adapted = isAdaptive && limit > 0 ? new AdaptiveLimit(limit, elapsed) : null;
+    this.#sharing = new Sharing(elapsed);
     this.#perHolder = perHolder;
     this.#waitMs = waitMs;
     this.#heldPart = heldPart;
@@ -89,6 +92,11 @@ export class Admission {
     return this.#adapted?.value ?? this.#most;
   }
 
+  /** How many calls may be in progress when one of a holder begins: a holder without any need not wait until others have fewer. */
+  #limitFor(holder: string): number {
+    return this.#workingFor(holder) > 0 ? this.#limit : Math.min(this.#most, this.#limit * FIRST_CALLS);
+  }
+
   /** Whether a holder has all the slots that it may have. */
   hasAllItsSlots(holder: string): boolean {
     return this.#workingFor(holder) >= this.#perHolder;
@@ -96,7 +104,7 @@ export class Admission {
 
   /** Whether a call of a holder would have to wait. */
   isFull(holder: string): boolean {
-    return this.#working >= this.#limit || this.hasAllItsSlots(holder);
+    return this.#working >= this.#limitFor(holder) || this.hasAllItsSlots(holder);
   }
 
   #workingFor(holder: string): number {
@@ -123,12 +131,14 @@ export class Admission {
     work: (holdSlot: HoldSlot) => Promise<T>,
     isMeasured: (result: T, durationMs: number) => boolean,
   ): Promise<T | null> {
+    this.#sharing.note(holder);
     if (!this.#enter(holder) && !(await this.#wait(holder, waitMs))) return null;
     const from = this.#elapsed();
     return await this.#work(holder, async (holdSlot) => {
       const result = await work(holdSlot);
       const durationMs = this.#elapsed() - from;
-      if (isMeasured(result, durationMs)) this.#adapted?.note(durationMs, this.#working);
+      if (isMeasured(result, durationMs))
+        this.#adapted?.note(durationMs, this.#working, this.#sharing.hasSeveral);
       return result;
     });
   }
@@ -202,9 +212,9 @@ export class Admission {
     if (left <= 0) this.#workingOf.delete(holder);
     else this.#workingOf.set(holder, left);
     // More than one slot is free when the limit has risen.
-    while (this.#working < this.#limit) {
+    for (;;) {
       const next = this.#nextWaiter();
-      if (next === undefined) return;
+      if (next === undefined || this.#working >= this.#limitFor(next.holder)) return;
       this.#waiting.splice(this.#waiting.indexOf(next), 1);
       next.enter();
     }
@@ -219,6 +229,27 @@ export class Admission {
       if (next === undefined || working(waiter) < working(next)) next = waiter;
     }
     return next;
+  }
+}
+
+/** Whether calls of more than one holder came within the last hour. */
+class Sharing {
+  readonly #elapsed: () => number;
+  /** The holder of the last call, and when the last call of any other one was. */
+  #last: { readonly holder: string; readonly at: number } | null = null;
+  #otherAt = Number.NEGATIVE_INFINITY;
+
+  constructor(elapsed: () => number) {
+    this.#elapsed = elapsed;
+  }
+
+  get hasSeveral(): boolean {
+    return this.#elapsed() - this.#otherAt < SHARES_MS;
+  }
+
+  note(holder: string): void {
+    if (this.#last !== null && this.#last.holder !== holder) this.#otherAt = this.#last.at;
+    this.#last = { holder, at: this.#elapsed() };
   }
 }
 

@@ -4,16 +4,23 @@ import { AdaptiveLimit } from '../../src/http/adaptive-limit.ts';
 const HOUR_MS = 3_600_000;
 
 /** Notes calls of a service that is at its limit, each with as long a duration as `durationOf` returns for the calls in progress. */
-function saturate(limit: AdaptiveLimit, durationOf: (inProgress: number) => number, calls = 200): number {
-  for (let n = 0; n < calls; n += 1) limit.note(durationOf(limit.value), limit.value);
+function saturate(
+  limit: AdaptiveLimit,
+  durationOf: (inProgress: number) => number,
+  { calls = 200, areShared = false } = {},
+): number {
+  for (let n = 0; n < calls; n += 1) limit.note(durationOf(limit.value), limit.value, areShared);
   return limit.value;
 }
 
-function setUp(least = 4, most = 32) {
+/** The duration of a call where forty finish in a second, however many are in progress. */
+const fortyPerSecond = (inProgress: number) => inProgress * 25;
+
+function setUp(most = 32) {
   let nowMs = 0;
-  const limit = new AdaptiveLimit({ least, most }, () => nowMs);
+  const limit = new AdaptiveLimit(most, () => nowMs);
   // A call that had the machine for itself.
-  limit.note(30, 1);
+  limit.note(30, 1, false);
   const wait = (ms: number) => {
     nowMs += ms;
   };
@@ -27,22 +34,34 @@ test('the limit stays at its most while calls take at most four times as long as
 
 test('where calls wait for each other, the limit falls until they take a few times as long as the shortest', () => {
   const { limit } = setUp();
-  // Forty calls finish in a second, however many are in progress.
-  const settled = saturate(limit, (inProgress) => inProgress * 25);
-  expect(settled).toBeGreaterThanOrEqual(7);
+  const settled = saturate(limit, fortyPerSecond);
+  expect(settled).toBeGreaterThanOrEqual(8);
   expect(settled).toBeLessThanOrEqual(11);
 });
 
-test('however long calls take, the limit is never below its least, nor above its most if that is less', () => {
-  expect(saturate(setUp().limit, () => 60_000, 2_000)).toBeLessThanOrEqual(8);
-  expect(saturate(setUp(20).limit, () => 60_000, 2_000)).toBe(20);
-  expect(saturate(setUp(4, 2).limit, () => 60_000)).toBe(2);
+test('where several holders share the slots, it falls until calls take about twice as long, and rises again for one', () => {
+  const { limit } = setUp();
+  const shared = saturate(limit, fortyPerSecond, { areShared: true });
+  expect(shared).toBeGreaterThanOrEqual(2);
+  expect(shared).toBeLessThanOrEqual(3);
+  expect(saturate(limit, fortyPerSecond)).toBeGreaterThanOrEqual(8);
+});
+
+test('calls that do not wait for each other have all slots, however many holders share them', () => {
+  expect(saturate(setUp().limit, () => 55, { areShared: true })).toBe(32);
+});
+
+test('however long calls take, the limit is never below 8, nor below 2 for several holders, nor above its most', () => {
+  const endless = () => 60_000;
+  expect(saturate(setUp().limit, endless)).toBe(8);
+  expect(saturate(setUp().limit, endless, { areShared: true })).toBe(2);
+  expect(saturate(setUp(1).limit, endless)).toBe(1);
 });
 
 test('when calls are short again, the limit is at its most within 200 of them, but only if they reach it', () => {
   const { limit } = setUp();
-  const low = saturate(limit, (inProgress) => inProgress * 25);
-  for (let n = 0; n < 200; n += 1) limit.note(30, 1);
+  const low = saturate(limit, fortyPerSecond);
+  for (let n = 0; n < 200; n += 1) limit.note(30, 1, false);
   expect(limit.value).toBe(low);
   expect(saturate(limit, () => 30)).toBe(32);
 });

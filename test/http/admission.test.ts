@@ -70,38 +70,81 @@ test('while all slots of the queue are taken, a call of an app with fewer of the
   expect(working.filter((app) => app === 'quiet')).toHaveLength(4);
 });
 
-test('fewer calls are worked on at one time while they take long, and results that are not measured change nothing', async () => {
+/** Whether the limit follows a call. */
+type IsMeasured = (result: string, durationMs: number) => boolean;
+
+/** Calls of apps under a limit of 32 that follows their durations. */
+function setUpAdaptive() {
   let nowMs = 0;
-  let working = 0;
-  let most = 0;
   const admission = new Admission(32, { isAdaptive: true, elapsed: () => nowMs });
-  /** Runs 150 calls, of which the oldest ends every `stepMs`. Returns how many were in progress at most of the last ones. */
-  const saturate = async (stepMs: number, isMeasured: (result: string, durationMs: number) => boolean) => {
-    const ends: (() => void)[] = [];
-    const calls = Array.from({ length: 150 }, async () => {
-      const work = async () => {
-        working += 1;
-        most = Math.max(most, working);
-        await new Promise<void>((resolve) => ends.push(resolve));
-        working -= 1;
-        return 'done';
-      };
-      return await admission.runWithin(60_000, 'app', work, isMeasured);
-    });
-    for (let n = 0; n < 150; n += 1) {
-      while (ends.length === 0) await Promise.resolve();
-      if (n === 70) most = 0;
-      nowMs += stepMs;
-      ends.shift()?.();
-      for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();
+  const working: string[] = [];
+  const ends: (() => void)[] = [];
+  const call = async (app: string, isMeasured: IsMeasured = () => true) => {
+    const work = async () => {
+      working.push(app);
+      await new Promise<void>((resolve) => ends.push(resolve));
+      working.splice(working.indexOf(app), 1);
+      return 'done';
+    };
+    return await admission.runWithin(60_000, app, work, isMeasured);
+  };
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  /** Ends the call that has worked longest, after `ms`. */
+  const endAfter = async (ms: number) => {
+    while (ends.length === 0) await Promise.resolve();
+    pass(ms);
+    ends.shift()?.();
+    for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();
+  };
+  /** Runs 120 calls of an app, of which the oldest ends every 25 ms. Returns how many were in progress at most of the last ones. */
+  const saturate = async (app: string, isMeasured?: IsMeasured) => {
+    const calls = Array.from({ length: 120 }, async () => await call(app, isMeasured));
+    let most = 0;
+    for (let n = 0; n < 120; n += 1) {
+      if (n > 70) most = Math.max(most, working.length);
+      await endAfter(25);
     }
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['done']));
     return most;
   };
-  expect(await saturate(25, () => false)).toBe(32);
+  return { call, working, ends, endAfter, pass, saturate };
+}
+
+test('fewer calls are worked on at one time while they take long, and results that are not measured change nothing', async () => {
+  const { saturate } = setUpAdaptive();
+  expect(await saturate('app', () => false)).toBe(32);
   expect(
-    await saturate(25, (result, durationMs) => result === 'done' && durationMs >= 25),
+    await saturate('app', (result, durationMs) => result === 'done' && durationMs >= 25),
   ).toBeLessThanOrEqual(12);
+});
+
+// @promise app-shares
+test('of an app that makes calls without a pause, far fewer are worked on while another app has made one within an hour', async () => {
+  const { call, endAfter, pass, saturate } = setUpAdaptive();
+  const alone = await saturate('noisy');
+  const quiet = call('quiet');
+  await endAfter(25);
+  await quiet;
+  expect(alone).toBeGreaterThanOrEqual(8);
+  expect(await saturate('noisy')).toBeLessThanOrEqual(4);
+  pass(60 * 60_000);
+  expect(await saturate('noisy')).toBeGreaterThanOrEqual(8);
+});
+
+// @promise app-shares
+test('while one app has all slots of a lowered limit, the first call of another app begins at once, and its second one waits', async () => {
+  const { call, working, ends, endAfter, saturate } = setUpAdaptive();
+  await saturate('noisy');
+  const calls = Array.from({ length: 20 }, async () => await call('noisy'));
+  await Promise.resolve();
+  const before = working.length;
+  expect(before).toBeLessThan(20);
+  calls.push(call('quiet'), call('quiet'));
+  expect(working.slice(before)).toEqual(['quiet']);
+  while (ends.length > 0) await endAfter(25);
+  expect(new Set(await Promise.all(calls))).toEqual(new Set(['done']));
 });
 
 test('work for which there is no room in time is not run', async () => {
