@@ -14,10 +14,10 @@ export type SearchAttribute = keyof typeof SEARCH_ATTRIBUTES;
 const ALL = Object.keys(SEARCH_ATTRIBUTES) as SearchAttribute[];
 
 /** The search attributes that are set when a workflow starts. */
-export const SEARCH_ATTRIBUTE_KEYS = [
-  defineSearchAttributeKey('AppId', 'KEYWORD'),
-  defineSearchAttributeKey('Provider', 'KEYWORD'),
-];
+export const SEARCH_ATTRIBUTE_KEYS = ALL.filter((name) => name !== 'DeliveryState').map((name) => ({
+  name,
+  key: defineSearchAttributeKey(name, 'KEYWORD'),
+}));
 
 /** The numbers of the types in Temporal's protocol. */
 const PROTOCOL_TYPES = { Keyword: encodeSearchAttributeIndexedValueType('KEYWORD') ?? 0 };

@@ -216,8 +216,7 @@ export class Starter {
       ...(labels.AppId !== undefined && { fairnessKey: labels.AppId }),
     };
     const { searchAttributes, forgetSearchAttributes } = this.#deps.known?.() ?? NO_SEARCH_ATTRIBUTES;
-    const typedSearchAttributes = SEARCH_ATTRIBUTE_KEYS.flatMap((key) => {
-      const name = key.name as keyof Labels;
+    const typedSearchAttributes = SEARCH_ATTRIBUTE_KEYS.flatMap(({ name, key }) => {
       const value = labels[name];
       return value === undefined || !searchAttributes.has(name) ? [] : [{ key, value }];
     });

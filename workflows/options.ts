@@ -1,7 +1,7 @@
 import { ActivityCancellationType } from '@temporalio/workflow';
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
-/** A fast path: one local activity, tried twice before the response to a webhook is due. */
+/** A fast path: one local activity, tried twice. Of a delivery, both attempts end before the response to its webhook is due. */
 export const FAST_PATH: LocalActivityOptions = {
   startToCloseTimeout: '1500ms',
   scheduleToCloseTimeout: '2s',

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { DEFAULT_LIMITS } from '../domain/evaluation.ts';
 import { DEFAULT_RETENTION } from '../domain/retention.ts';
+import type { RetentionSettings } from '../domain/retention.ts';
 import { hasKnownSslMode, hasReadableRootCertificate, withVerifiedHost } from './database-url.ts';
 
 /** The settings from the environment, read once at the start. */
@@ -63,16 +64,7 @@ export interface Config {
   readonly lostKeys: 'refuse' | 'accept';
   /** The largest payment that earns, US cents. */
   readonly maxPaymentCents: number;
-  /** After how many days data is removed; 0 is never. The names are those of `RetentionSettings`. */
-  readonly retention: {
-    readonly idempotency_keys: number;
-    readonly identities: number;
-    readonly refused_counters: number;
-    readonly user_agents: number;
-    readonly bodies: number;
-    readonly webhook_messages: number;
-    readonly emails: number;
-  };
+  readonly retention: RetentionSettings;
   /** Base address of an OpenTelemetry collector (OTLP over HTTP) that receives traces; null when none are sent. */
   readonly tracesEndpoint: string | null;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';

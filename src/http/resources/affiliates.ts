@@ -98,7 +98,7 @@ const createdAffiliate = affiliate
   })
   .meta({ id: 'CreatedAffiliate', description: 'The affiliate, and what to check.' });
 
-/** An affiliate in a list, with its totals. */
+/** An affiliate with its totals, in a list or alone. */
 export const affiliateRow = affiliate
   .extend({
     clicks: count('Clicks of all time, without those of bots.'),

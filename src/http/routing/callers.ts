@@ -69,7 +69,7 @@ export interface CallerRule<Extra, Body = unknown> {
   ) => Promise<C & Extra>;
   /** Returns whose idempotency keys a POST takes. Absent: a POST takes none. */
   readonly idempotencyAccount?: (extra: Extra) => AccountId;
-  /** Returns who shares the calls that may run at the same time, for routes that say `unavailable`. Absent: no limit. */
+  /** Returns who shares the calls that may run at the same time, for routes whose `errors` have `unavailable`. Absent: its calls take no slot. */
   readonly openCall?: (call: Call & Extra) => string;
   /** Returns which creator calls: creators share the calls of them that may run at the same time. */
   readonly creatorCall?: (call: Call & Extra) => string;

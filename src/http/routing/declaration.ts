@@ -14,7 +14,7 @@ export interface Declaration {
   readonly summary: string;
   /** Further details for the OpenAPI document, in CommonMark. */
   readonly description?: string;
-  /** Errors that the handler throws, beyond those that follow from the rest of the declaration. */
+  /** Errors that the handler throws, beyond those that follow from the rest of the declaration. With `unavailable`, calls of an open route take a slot. */
   readonly errors?: readonly ErrorCode[];
   /** The response waits for the next multiple of this time, ms, so that its delay does not show what was found. Absent: no wait. */
   readonly responseStepMs?: number;

@@ -70,8 +70,8 @@ export function route<
   if (!caller.paths.test(path)) throw new Error(`${method} ${path}: the caller is one of other paths`);
   const takesIdempotencyKey = caller.idempotencyAccount !== undefined && method === 'POST';
   const isRaw = 'contentType' in spec.response;
-  // Open routes that never respond with 503 have no limit.
-  const isLimited = caller.auth === 'sdk' || errors.includes('unavailable');
+  // An open route takes a slot if it says that it may refuse a call for want of one.
+  const takesSlot = caller.auth === 'sdk' || errors.includes('unavailable');
   const storesResponses = takesIdempotencyKey && !isRaw;
   const isCreators = caller.auth === 'creator';
   const files = isCreators ? 'creatorFiles' : 'accountFiles';
@@ -93,7 +93,7 @@ export function route<
       if (rateLimit !== undefined) limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
       const account = storesResponses ? caller.idempotencyAccount?.(call) : undefined;
       const send = () => respond(spec, call, account);
-      const openHolder = isLimited ? caller.openCall?.(call) : undefined;
+      const openHolder = takesSlot ? caller.openCall?.(call) : undefined;
       if (isFileList) ctx.vary('Accept');
       const fileHolder = makesFile(ctx) ? caller.fileHolder?.(call) : undefined;
       const creator = caller.creatorCall?.(call);

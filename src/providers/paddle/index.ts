@@ -31,12 +31,12 @@ export const paddle: Provider = {
   proofHeaders: [SIGNATURE.header],
   setupHint:
     "In Paddle, open Developer tools > Notifications and add a webhook destination with this URL for the events transaction.completed, adjustment.created, adjustment.updated, subscription.created, subscription.trialing, subscription.updated and subscription.canceled. Copy the destination's secret key (pdl_ntfset_…) here, with the environment of that Paddle account. At the checkout, pass customData: { app_user_id: … } with the app's own user id. This server's clock must be accurate to five seconds.",
-  // The secret in the tests of Paddle's own library begins with pdl_ntf_.
   codes: {
     paddle:
       'Have the customer enter the discount in the checkout. The code here needs the id of the discount (dsc_…), which transactions state.',
   },
   secretProblem: (secret) => {
+    // The secret in the tests of Paddle's own library begins with pdl_ntf_.
     const [, key] = /^pdl_ntf(?:set)?_(.+)/s.exec(secret) ?? [];
     return key === undefined
       ? "This is not a notification destination's secret key: Paddle's begin with pdl_ntfset_. Copy it from the destination in Paddle; an API key does not work here."
