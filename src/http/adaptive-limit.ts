@@ -2,7 +2,7 @@
 interface Aim {
   /** The limit never falls below this. */
   readonly least: number;
-  /** How many times the shortest duration calls may take on average before the limit falls. */
+  /** How many times the shortest average calls may take on average before the limit falls. */
   readonly tolerance: number;
   /** How many calls may be in progress beyond those that finish within the tolerated duration: without any, a limit never rises. */
   readonly headroom: number;
@@ -16,21 +16,21 @@ const SEVERAL_HOLDERS: Aim = { least: 2, tolerance: 2, headroom: 1 };
 const WEIGHT = 0.1;
 /** One measurement at most halves the aim, so that a pause of the whole process does not end all work. */
 const LEAST_GRADIENT = 0.5;
-/** For how long the shortest duration is remembered at least, ms; twice as long at most. */
+/** For how long the shortest average is remembered at least, ms; twice as long at most. */
 const REMEMBER_MS = 30 * 60_000;
 
 /**
- * How many calls a process works on at one time, from how long they take. While they take a few times as long as the shortest one, the limit
- * is `most`. When they take longer, they wait for each other, for a processor or for a database: fewer at a time then finish as many a
- * second, each of them sooner. This is the "gradient" of adaptive concurrency limits. While several holders share the slots, calls may take
- * half as long before the limit falls.
+ * How many calls a process works on at one time, from how long they take. While they take at most a few times as long as they have taken on
+ * average when they were shortest, the limit is `most`. When they take longer, they wait for each other, for a processor or for a database:
+ * fewer at a time then finish as many a second, each of them sooner. This is the "gradient" of adaptive concurrency limits. While several
+ * holders share the slots, the limit falls earlier.
  */
 export class AdaptiveLimit {
   readonly #most: number;
   readonly #elapsed: () => number;
   #limit: number;
   #averageMs: number | null = null;
-  /** The shortest duration of this period and of the one before, ms. */
+  /** The shortest average of this period and of the one before, ms. A single call may be shorter than any that does all its work. */
   #shortest = Number.POSITIVE_INFINITY;
   #shortestBefore = Number.POSITIVE_INFINITY;
   #periodFrom: number;
@@ -56,9 +56,9 @@ export class AdaptiveLimit {
       this.#shortest = Number.POSITIVE_INFINITY;
       this.#periodFrom = now;
     }
-    this.#shortest = Math.min(this.#shortest, durationMs);
     this.#averageMs ??= durationMs;
     this.#averageMs += (durationMs - this.#averageMs) * WEIGHT;
+    this.#shortest = Math.min(this.#shortest, this.#averageMs);
     const tolerated = Math.min(this.#shortest, this.#shortestBefore) * tolerance;
     const gradient = Math.max(LEAST_GRADIENT, Math.min(1, tolerated / this.#averageMs));
     const change = (this.#limit * gradient + headroom - this.#limit) * WEIGHT;

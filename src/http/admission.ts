@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldSlot } from '../commands/deps.ts';
 import { AdaptiveLimit } from './adaptive-limit.ts';
 import { ApiError } from './errors.ts';
@@ -27,6 +28,7 @@ const RETRY_AFTER_SECONDS = 5;
 interface Waiter {
   readonly holder: string;
   readonly enter: () => void;
+  /** Takes it out of the queue. */
   readonly refuse: () => void;
   readonly timer: NodeJS.Timeout;
 }
@@ -38,6 +40,8 @@ export interface AdmissionRules {
   readonly waitMs?: number;
   readonly heldPart?: number;
   readonly waitingPerCall?: number;
+  /** Whether a call for which the queue has no room is refused when its wait is over, and not at once: its sender may send it again at once. */
+  readonly refusesLate?: boolean;
   /** Whether fewer calls are worked on at one time while they take long, and fewer still while several holders make calls. */
   readonly isAdaptive?: boolean;
   /** Returns a time that only advances, ms. */
@@ -58,6 +62,7 @@ export class Admission {
   readonly #waitMs: number;
   readonly #heldPart: number;
   readonly #mostWaiting: number;
+  readonly #refusesLate: boolean;
   readonly #elapsed: () => number;
   /** In their order of arrival. */
   readonly #waiting: Waiter[] = [];
@@ -74,6 +79,7 @@ export class Admission {
       waitMs = WAIT_MS,
       heldPart = HELD_PART,
       waitingPerCall = WAITING_PER_CALL,
+      refusesLate = false,
       isAdaptive = false,
       elapsed = () => performance.now(),
     }: AdmissionRules = {},
@@ -85,6 +91,7 @@ export class Admission {
     this.#waitMs = waitMs;
     this.#heldPart = heldPart;
     this.#mostWaiting = this.#most * waitingPerCall;
+    this.#refusesLate = refusesLate;
     this.#elapsed = elapsed;
   }
 
@@ -171,8 +178,15 @@ export class Admission {
 
   /** Waits for a slot, and takes it. Returns whether it got one. */
   async #wait(holder: string, waitMs: number): Promise<boolean> {
-    if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(holder)) return false;
+    if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(holder)) {
+      if (this.#refusesLate) await sleep(waitMs, undefined, { ref: false });
+      return false;
+    }
     return await new Promise<boolean>((resolve) => {
+      const end = () => {
+        const at = this.#waiting.indexOf(waiter);
+        if (at !== -1) this.#waiting.splice(at, 1);
+      };
       const waiter: Waiter = {
         holder,
         enter: () => {
@@ -181,11 +195,15 @@ export class Admission {
           resolve(true);
         },
         refuse: () => {
+          end();
+          if (this.#refusesLate) return;
           clearTimeout(waiter.timer);
-          this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
           resolve(false);
         },
-        timer: setTimeout(() => waiter.refuse(), waitMs).unref(),
+        timer: setTimeout(() => {
+          end();
+          resolve(false);
+        }, waitMs).unref(),
       };
       this.#waiting.push(waiter);
     });

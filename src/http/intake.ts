@@ -48,7 +48,7 @@ export function createIntake(
 ): Intake {
   return {
     sql,
-    webhooks: new Admission(settings.webhooks),
+    webhooks: new Admission(settings.webhooks, { refusesLate: true }),
     deliveries: new Admission(settings.webhooks, { isAdaptive: true, ...(elapsed && { elapsed }) }),
     openCalls: new Admission(settings.openCalls, OPEN_CALL_RULES),
     creatorCalls: new Admission(CREATOR_CALLS, CREATOR_RULES),

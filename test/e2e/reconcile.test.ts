@@ -420,7 +420,13 @@ describe('tributary reconcile', () => {
     const { affiliateId } = founder;
     await founder.ok('POST', `/apps/${founder.app.id}/affiliates/${affiliateId}/codes`, {
       namespace: 'stripe',
-      value: 'promo_SPRING',
+      value: 'SPRING20',
+      externalId: 'promo_spring',
+    });
+    // As if the code had been there when the sale was made.
+    await service.sql.transaction(async (tx) => {
+      await tx`set local session_replication_role = replica`;
+      await tx`update codes set created_at = created_at - interval '60 days' where app_id = ${founder.app.id}`;
     });
     const lost = lostSale();
     const invoice = (n: number, extra: object) =>
@@ -432,7 +438,7 @@ describe('tributary reconcile', () => {
         occurredAt: lost.occurredAt + n,
         extra: { payments: { data: [], has_more: false }, ...extra },
       });
-    await deliver(invoice(1, { discounts: [{ promotion_code: 'promo_SPRING' }] }));
+    await deliver(invoice(1, { discounts: [{ id: 'di_1', object: 'discount', promotion_code: 'promo_spring' }] }));
     expect(await amountsOf(founder)).toEqual([120]);
     const path = await saveObjects(invoice(1, {}), invoice(2, {}));
     const fed = await admin(

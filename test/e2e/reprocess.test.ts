@@ -243,7 +243,7 @@ describe('deliveries that an earlier version could not read', () => {
     const { deliveryId, eventId } = await acceptAsFailed(purchase(userId));
     expect(await reprocess()).toMatchObject({ changed: 1, applied: 1 });
     expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId }]);
-    expect(commissions).toMatchObject([{ eventId }]);
+    expect(commissions).toMatchObject([{ appId: app.appId }]);
     const { commissionId } = commissions[0] ?? {};
     expect(
       await api.sql.one`

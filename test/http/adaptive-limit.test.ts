@@ -27,12 +27,12 @@ function setUp(most = 32) {
   return { limit, wait };
 }
 
-test('the limit stays at its most while calls take at most four times as long as the shortest', () => {
+test('the limit stays at its most while calls take at most four times as long as when they were shortest', () => {
   const { limit } = setUp();
   expect(saturate(limit, () => 120)).toBe(32);
 });
 
-test('where calls wait for each other, the limit falls until they take a few times as long as the shortest', () => {
+test('where calls wait for each other, the limit falls until they take a few times as long as when they were shortest', () => {
   const { limit } = setUp();
   const settled = saturate(limit, fortyPerSecond);
   expect(settled).toBeGreaterThanOrEqual(8);
@@ -58,6 +58,13 @@ test('however long calls take, the limit is never below 8, nor below 2 for sever
   expect(saturate(setUp(1).limit, endless)).toBe(1);
 });
 
+test('a single call that is shorter than all others lowers no limit', () => {
+  const { limit } = setUp();
+  saturate(limit, () => 30);
+  limit.note(1, 1, false);
+  expect(saturate(limit, () => 100)).toBe(32);
+});
+
 test('when calls are short again, the limit is at its most within 200 of them, but only if they reach it', () => {
   const { limit } = setUp();
   const low = saturate(limit, fortyPerSecond);
@@ -66,12 +73,15 @@ test('when calls are short again, the limit is at its most within 200 of them, b
   expect(saturate(limit, () => 30)).toBe(32);
 });
 
-test('a shortest duration counts for half an hour at least and an hour at most', () => {
+test('a shortest average counts for half an hour at least and an hour at most', () => {
   const { limit, wait } = setUp();
   const slow = () => 1_000;
   wait(HOUR_MS / 2);
   const low = saturate(limit, slow);
   expect(low).toBeLessThanOrEqual(8);
+  // The averages on the way from short calls to long ones were of the last half hour.
+  wait(HOUR_MS / 2);
+  expect(saturate(limit, slow)).toBeLessThan(32);
   wait(HOUR_MS / 2);
   expect(saturate(limit, slow)).toBe(32);
 });

@@ -1,12 +1,13 @@
 import { expect, test } from '@jest/globals';
 import type { HoldSlot } from '../../src/commands/deps.ts';
 import { Admission } from '../../src/http/admission.ts';
+import type { AdmissionRules } from '../../src/http/admission.ts';
 import type { Intake } from '../../src/http/intake.ts';
 import { startTestApi } from '../support/api.ts';
 
 /** Starts calls that end when the test says so, and tells which of them work, wait or were refused. */
-function setUp(limit: number) {
-  const admission = new Admission(limit);
+function setUp(limit: number, rules: AdmissionRules = {}) {
+  const admission = new Admission(limit, rules);
   const working: string[] = [];
   const refused: string[] = [];
   const ends: (() => void)[] = [];
@@ -68,6 +69,21 @@ test('while all slots of the queue are taken, a call of an app with fewer of the
   expect(refused.filter((app) => app === 'quiet')).toHaveLength(2);
   await endAll();
   expect(working.filter((app) => app === 'quiet')).toHaveLength(4);
+});
+
+test('where refusals come late, a call without room is refused when its wait is over, and so is one that another app replaces', async () => {
+  const { call, working, refused, settle, endAll } = setUp(1, { refusesLate: true, waitMs: 20 });
+  call('noisy', 7);
+  call('quiet');
+  await settle();
+  expect([working, refused]).toEqual([['noisy'], []]);
+  while (refused.length < 7) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(refused.toSorted((a, b) => a.localeCompare(b))).toEqual([
+    ...Array.from({ length: 6 }, () => 'noisy'),
+    'quiet',
+  ]);
+  await endAll();
+  expect(working).toEqual(['noisy']);
 });
 
 /** Whether the limit follows a call. */
