@@ -418,14 +418,16 @@ describe('tributary reconcile', () => {
   test('a lost invoice of Stripe of a customer whom a promotion code has bound is fed back, and earns for its creator', async () => {
     const { founder, deliver } = await setUp('stripe');
     const { affiliateId } = founder;
+    await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { purchaseCodes: 'when_unattributed' });
     await founder.ok('POST', `/apps/${founder.app.id}/affiliates/${affiliateId}/codes`, {
       namespace: 'stripe',
       value: 'SPRING20',
       externalId: 'promo_spring',
     });
-    // As if the code had been there when the sale was made.
+    // As if the code had been there, and had counted, when the sale was made.
     await service.sql.transaction(async (tx) => {
       await tx`set local session_replication_role = replica`;
+      await tx`update apps set purchase_codes_from = purchase_codes_from - interval '60 days' where id = ${founder.app.id}`;
       await tx`update codes set created_at = created_at - interval '60 days' where app_id = ${founder.app.id}`;
     });
     const lost = lostSale();
@@ -438,7 +440,9 @@ describe('tributary reconcile', () => {
         occurredAt: lost.occurredAt + n,
         extra: { payments: { data: [], has_more: false }, ...extra },
       });
-    await deliver(invoice(1, { discounts: [{ id: 'di_1', object: 'discount', promotion_code: 'promo_spring' }] }));
+    await deliver(
+      invoice(1, { discounts: [{ id: 'di_1', object: 'discount', promotion_code: 'promo_spring' }] }),
+    );
     expect(await amountsOf(founder)).toEqual([120]);
     const path = await saveObjects(invoice(1, {}), invoice(2, {}));
     const fed = await admin(
