@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { AppEmailKind, EmailKind, EmailStatus } from '../domain/email.ts';
 import type { AccountId, AffiliateId, AppId, EmailId } from '../domain/ids.ts';
 import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, createdBefore } from './page.ts';
@@ -107,18 +108,20 @@ export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | un
 
 /**
  * Counts the next attempt at a mail before it is made, and moves the one after it by `waitMs`. Returns whether the caller makes it: of
- * several at the same time, one does.
+ * several at the same time, one does, also if its statement is sent again.
  */
 export async function beginEmailAttempt(
   sql: Sql,
   id: EmailId,
   { attempts, waitMs }: { readonly attempts: number; readonly waitMs: number },
 ): Promise<boolean> {
+  const attemptId = randomUUID();
   const row = await sql.maybe`
     update emails
-       set attempts = attempts + 1, next_attempt_at = now() + ${waitMs} * interval '1 millisecond',
+       set attempts = ${attempts}::int + 1, attempt_id = ${attemptId}::uuid, next_attempt_at = now() + ${waitMs} * interval '1 millisecond',
            relay_at = now() + ${waitMs} * interval '1 millisecond' + interval '1 minute'
-     where id = ${id} and ended_at is null and attempts = ${attempts}::int and next_attempt_at <= now()
+     where id = ${id} and ended_at is null
+       and (attempts = ${attempts}::int and next_attempt_at <= now() or attempts = ${attempts}::int + 1 and attempt_id = ${attemptId}::uuid)
     returning id`;
   return row !== undefined;
 }

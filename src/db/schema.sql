@@ -633,6 +633,7 @@ create table emails (
   account_id text collate "C",
   member_id text collate "C",
   recipient text,
+  attempt_id uuid,
   constraint emails_pkey PRIMARY KEY (id),
   constraint emails_app_id_kind_subject_id_key UNIQUE (app_id, kind, subject_id),
   constraint emails_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { claimEmails, EMAILS_IN_PROGRESS } from '../../src/db/email-claims.ts';
-import { loadEmail } from '../../src/db/emails.ts';
+import { beginEmailAttempt, loadEmail } from '../../src/db/emails.ts';
 import { addMember } from '../../src/db/members.ts';
 import { newId } from '../../src/db/new-id.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import type { EmailId } from '../../src/domain/ids.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 
@@ -229,4 +231,23 @@ describe('the claims of mails', () => {
     const ids = claims.flatMap(({ emails }) => emails.map(({ emailId }) => emailId));
     expect(new Set(ids).size).toBe(ids.length);
   });
+});
+
+test('an attempt is begun once by one caller, also if the answer to its statement is lost and it is sent again', async () => {
+  await write(one, 1);
+  const { id } = await api.sql.one<{
+    id: EmailId;
+  }>`select id from emails where app_id = ${one.appId} and ended_at is null`;
+  const { sql } = api;
+  const sentTwice: Sql['maybe'] = async (strings, ...values) => {
+    await sql.maybe(strings, ...values);
+    return await sql.maybe(strings, ...values);
+  };
+  const next = { attempts: 0, waitMs: 0 };
+  expect(await beginEmailAttempt(Object.assign(sql.share(1), { maybe: sentTwice }), id, next)).toBe(true);
+  expect(await loadEmail(sql, id)).toMatchObject({ attempts: 1 });
+  expect(await beginEmailAttempt(sql, id, next)).toBe(false);
+  const both = [1, 2].map(async () => await beginEmailAttempt(sql, id, { ...next, attempts: 1 }));
+  expect((await Promise.all(both)).filter(Boolean)).toHaveLength(1);
+  expect(await loadEmail(sql, id)).toMatchObject({ attempts: 2 });
 });
