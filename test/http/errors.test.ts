@@ -69,7 +69,7 @@ test('every response has a request id, and each another one', async () => {
 });
 
 // @promise problem-document
-test.each(['http://[x/healthz', 'http://%zz/healthz', 'x://y', 'http://[x/clicks'])(
+test.each(['http://[x/healthz', 'x://y', 'http://[x/clicks'])(
   'the target %s has no path: a 400, and one of the calls that count against the address',
   async (target) => {
     const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, address: 2 });
