@@ -136,15 +136,12 @@ export async function spendSignInLink(
   const id = newId('session');
   const [accountId, keyId] = [newId('account'), newId('key')];
   await sql`
-    with maker as materialized (
-      -- Locked: whoever takes the right to manage members from the maker finds the session, or the link is not spent.
-      select k.id from sign_in_links l join account_keys k on k.id = l.made_by
-       where l.token_sha256 = ${tokenSha256(linkToken)} and ${isValid(sql, now)} and k.permissions @> ${[...ROLE_PERMISSIONS.owner]}::text[]
-         for share of k
-    ), spent as (
+    with spent as (
       update sign_in_links set session_id = ${id}
        where token_sha256 = ${tokenSha256(linkToken)} and expires_at > ${instant(now)} and session_id is null and ${acting(sql)}
-         and (made_by is null or made_by in (select id from maker))
+         -- The links of a former maker are deleted, but for one that was made at the same time.
+         and (made_by is null or exists (select from account_keys k
+                                          where k.id = made_by and ${isValid(sql, now)} and k.permissions @> ${[...ROLE_PERMISSIONS.owner]}::text[]))
       returning account_id, key_id, raises, made_by
     ), made_account as (
       insert into accounts (id, name) select ${accountId}::text, ${accountName}::text from spent where account_id is null

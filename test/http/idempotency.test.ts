@@ -305,7 +305,8 @@ describe('an interrupted call', () => {
       if (endsHere) end();
       return result;
     };
-    const cutSql: Sql = Object.assign(failing, sql, { one, transaction, actingAs: () => cutSql });
+    const own = { one, transaction, actingAs: () => cutSql, share: () => cutSql };
+    const cutSql: Sql = Object.assign(failing, sql, own);
     return { sql: cutSql, failed: () => failures };
   }
 
@@ -435,7 +436,7 @@ describe('an interrupted call', () => {
     'a repeat of an interrupted rotation in %s, after another rotation, changes nothing and returns what the first one did',
     async (table) => {
       const connection = connect({ url: api.database.url });
-      const { sql } = failingAfter(connection, /update idempotency_keys set response/);
+      const { sql } = failingAfter(connection, /insert into identity_secrets|set secret_id = /);
       const cut = await startTestApi({ sql });
       const own = await newApp(api);
       const base = `/apps/${own.appId}`;

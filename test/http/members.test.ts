@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { rotateAccountKey, revokeAccountKey } from '../../src/db/account-keys.ts';
-import { mailSignInLinks } from '../../src/db/member-links.ts';
-import type { KeyId } from '../../src/domain/ids.ts';
+import { createMemberLink, mailSignInLinks } from '../../src/db/member-links.ts';
+import type { KeyId, MemberId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { MEMBER_ROLES, ROLE_PERMISSIONS } from '../../src/domain/members.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -343,6 +343,10 @@ describe('removing', () => {
     await end(owner);
     expect(await statusOf(spent, '/apps')).toBe(401);
     await expect(openLink(api, unspent)).rejects.toThrow('invalid_sign_in_link');
+    // One of a call that had begun before.
+    const made = { makerKeyId: owner.keyId as KeyId, now: api.clock.now };
+    const late = await createMemberLink(api.sql, app.accountId, other.id as MemberId, made);
+    await expect(openLink(api, late?.token ?? '')).rejects.toThrow('invalid_sign_in_link');
     expect(await statusOf(own, '/apps')).toBe(200);
   });
 
