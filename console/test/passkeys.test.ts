@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 import { createMemberLink } from '../../src/db/member-links.ts';
 import { addMember } from '../../src/db/members.ts';
 import { newId } from '../../src/db/new-id.ts';
-import type { AccountId } from '../../src/domain/ids.ts';
+import type { AccountId, KeyId } from '../../src/domain/ids.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { startMailServer } from '../../test/support/mail-server.ts';
 import { button, checkPage, row, title } from './browser.ts';
@@ -143,7 +143,12 @@ describeInBrowserWith({
   test('with a copied link, adding a passkey asks for a mailed link first, as paying does', async () => {
     const founder = await newFounder();
     const memberId = await invite(founder.accountId, 'copied@example.com');
-    const link = await createMemberLink(service.sql, founder.accountId, memberId, Date.now());
+    const { id: makerKeyId } = await service.sql.one<{ id: KeyId }>`
+      select id from account_keys where account_id = ${founder.accountId} and permissions @> permissions_of_role('owner') limit 1`;
+    const link = await createMemberLink(service.sql, founder.accountId, memberId, {
+      makerKeyId,
+      now: Date.now(),
+    });
     const { page, problems } = await newPage({}, url);
     await addAuthenticator(page);
     await page.goto(`${url}/console/#token=${link?.token ?? ''}`);

@@ -205,8 +205,9 @@ export function appendsNoOtherMoney(
   const left = moneyOf(than);
   return moneyOf(changes).every((text) => {
     const at = left.indexOf(text);
-    if (at !== -1) left.splice(at, 1);
-    return at !== -1;
+    if (at === -1) return false;
+    left.splice(at, 1);
+    return true;
   });
 }
 

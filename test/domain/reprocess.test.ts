@@ -66,6 +66,27 @@ describe('the comparison of readings', () => {
     });
   });
 
+  test('an event that was ignored is filled with the payment that it has today, where nothing else was stored', () => {
+    const ignored: EventReading = { ...without, productId: null };
+    const kept = (stored: EventReading, today: EventReading) =>
+      compareReadings(stored, today)
+        .changes.map(({ what }) => what)
+        .toSorted();
+    expect(kept(ignored, paid)).toEqual([]);
+    expect(kept({ ...ignored, kind: 'renewal' }, paid)).toEqual(['event.kind']);
+    expect(kept({ ...ignored, productId: 'basic' }, paid)).toEqual(['event.productId']);
+    expect(kept({ ...ignored, currency: 'USD', amountMinor: 1 }, paid)).toEqual([
+      'event.amountMinor',
+      'event.currency',
+    ]);
+    expect(kept(ignored, { ...paid, occurredAt: 1 })).toEqual(['event.occurredAt']);
+    expect(kept(ignored, { ...without, kind: 'purchase' })).toEqual(['event.kind', 'event.productId']);
+    expect(kept({ ...paid, kind: 'other', productId: null }, paid)).toEqual([
+      'event.kind',
+      'event.productId',
+    ]);
+  });
+
   test.each([
     ['occurredAt', 1],
     ['productId', null],
