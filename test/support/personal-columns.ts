@@ -49,7 +49,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   // The secret of a mail is a sign-in link or a code, which is removed when the mail has ended.
   // The recipient is a creator or somebody who runs the app. The subject of a mail to a member has a keyed hash of the address.
   emails: {
-    none: 'account_id member_id kind subject_id ciphertext encryption_key_id status last_problem recipient',
+    none: 'account_id member_id kind subject_id ciphertext encryption_key_id status last_problem recipient attempt_id',
   },
   entries: { none: 'category reason external_id' },
   // Of creators, who are no users of the app.
