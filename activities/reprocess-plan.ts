@@ -76,7 +76,7 @@ async function dryRunDelivery(
   }
 }
 
-const NOT_REFUSED = { refusal: null, laterRefusal: null } as const;
+const NOT_REFUSED = { refusal: null, laterRefusal: null, isPart: false } as const;
 
 /** The change that stands for a plan of which nothing is left. */
 const NOTHING_LEFT = { what: 'nothing', stored: null, today: null, action: 'keep' } as const;
@@ -85,11 +85,12 @@ const NOTHING_LEFT = { what: 'nothing', stored: null, today: null, action: 'keep
 async function planShown(
   work: () => Promise<readonly ReprocessChange[]>,
   shown: readonly ReprocessChange[],
-): Promise<Pick<DeliveryPlan, 'changes' | 'refusal' | 'laterRefusal'>> {
+): Promise<Pick<DeliveryPlan, 'changes' | 'refusal' | 'laterRefusal' | 'isPart'>> {
   const planOf = (changes: readonly ReprocessChange[]) => ({
     changes: changes.length === 0 ? [NOTHING_LEFT] : changes,
     refusal: PLAN_CHANGED,
-    laterRefusal: appendsNoOtherMoney(changes, shown) ? null : PLAN_CHANGED,
+    laterRefusal: appendsNoOtherMoney(changes, []) ? null : PLAN_CHANGED,
+    isPart: appendsNoOtherMoney(changes, shown),
   });
   try {
     const changes = await work();

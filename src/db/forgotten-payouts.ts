@@ -39,7 +39,7 @@ export type RecordedPayout =
     }
   /** The database has the payout with another total. */
   | { readonly kind: 'known_otherwise'; readonly payoutId: PayoutId; readonly totalCents: number }
-  /** These lines state another event than their commissions. */
+  /** These lines state another event or time than their commissions. */
   | { readonly kind: 'altered'; readonly payoutId: PayoutId; readonly lines: readonly string[] }
   /** The file is not the standard CSV of one payout, or names no affiliate of this database. */
   | { readonly kind: 'unreadable' }
@@ -70,7 +70,9 @@ function readFile(csv: Buffer) {
     (line) =>
       line['payout_id'] === payoutId &&
       line['affiliate_id'] === affiliateId &&
+      line['affiliate_name'] === first?.['affiliate_name'] &&
       line['currency'] === 'USD' &&
+      Number(line['amount_usd']).toFixed(2) === (Number(line['amount_usd_cents']) / 100).toFixed(2) &&
       [line['amount_usd_cents'], line['occurred_at']].every((number) => WHOLE_NUMBER.test(number ?? '')),
   );
   if (!isOne) return undefined;
@@ -163,7 +165,7 @@ export async function recordPayout(sql: Sql, csv: Buffer, paidCents: number | nu
 interface FoundLine extends Line {
   readonly id: string | null;
   readonly isPaid: boolean;
-  /** Whether the commission of this id has another event. */
+  /** Whether the commission of this id has another event or time. */
   readonly isAltered: boolean;
 }
 
@@ -192,7 +194,7 @@ async function findCommissions(
        where c.app_id = ${of.appId} and c.affiliate_id = ${of.affiliateId}
          and (c.entry_id is not null or epoch_ms(c.occurred_at) in (select "occurredAt" from lines where not "isEntry"))
     ), exact as (
-      select l."position", c.id, c.status, c.event_id is distinct from nullif(l."eventId", '') as is_altered
+      select l."position", c.id, c.status, (c.event_id, epoch_ms(c.occurred_at)) is distinct from (nullif(l."eventId", ''), l."occurredAt") as is_altered
         from lines l join own c on c.id = l."commissionId" and c.amount_cents = l.cents
     ), rest as (
       select l."position", row_number() over (partition by l.cents, p.purchased_at order by l."position") as nth, l.cents, p.purchased_at

@@ -78,15 +78,17 @@ export async function endOperatorSessions(
   sql: Sql,
   now: number,
 ): Promise<{ readonly operator: number; readonly accounts: number }> {
-  return await sql.one<{ operator: number; accounts: number }>`
+  // First the links: a session that one of them begins at the same time is seen by the statement after that.
+  await sql`
     with links as (
       delete from operator_sign_in_links where session_id is null
-    ), ended as (
+    )
+    delete from sign_in_links l
+     where l.session_id is null
+       and (l.key_id is null or exists (select from account_keys k where k.id in (l.key_id, l.made_by) and k.is_console))`;
+  return await sql.one<{ operator: number; accounts: number }>`
+    with ended as (
       update operator_sessions set ended_at = ${instant(now)} where ended_at is null and expires_at > ${instant(now)} returning id
-    ), account_links as (
-      delete from sign_in_links l
-       where l.session_id is null
-         and (l.key_id is null or exists (select from account_keys k where k.id in (l.key_id, l.made_by) and k.is_console))
     ), of_accounts as (
       update sessions s set ended_at = ${instant(now)}
         from account_keys k

@@ -77,9 +77,28 @@ export async function findRecorded(
      order by w.n`;
 }
 
+/** The condition that a code `of` (`namespace`, `value`) is or was one of a creator of the app. Of some namespaces events state the id. */
+const isOfCreator = (sql: Sql, appId: AppId, of: Fragment): Fragment => sql.fragment`
+  (exists (select from codes y where y.app_id = ${appId} and y.namespace = ${of}.namespace and y.external_id = ${of}.value collate "C")
+   or exists (select from codes y where y.app_id = ${appId} and y.namespace = ${of}.namespace and y.external_id is null
+                and lower(y.value) collate "C" = lower(${of}.value) collate "C"))`;
+
+/** Returns those of the values of codes that are or were codes of creators of the app. */
+export async function findCodesOfCreators(
+  sql: Sql,
+  appId: AppId,
+  codes: readonly { readonly namespace: string; readonly value: string }[],
+): Promise<ReadonlySet<string>> {
+  const stated = codes.map(({ namespace, value }) => ({ namespace, value }));
+  const rows = await sql<{ value: string }>`
+    select s.value from jsonb_to_recordset(${sql.json(stated)}) s (namespace text, value text)
+     where ${isOfCreator(sql, appId, sql.fragment`s`)}`;
+  return new Set(rows.map(({ value }) => value));
+}
+
 /**
  * Returns those of a provider's keys (a subscription, a customer) that lead to a creator of the app: a webhook has tied them to a user or to a
- * code, or a code has bound them.
+ * creator's code, or a code has bound them.
  */
 export async function findKnownUserKeys(
   sql: Sql,
@@ -92,9 +111,9 @@ export async function findKnownUserKeys(
      where app_id = ${appId} and environment = 'production' and source = ${source}
        and user_key = any(${[...keys]}::text[])
     union
-    select user_key from subscription_codes
-     where app_id = ${appId} and environment = 'production' and source = ${source}
-       and user_key = any(${[...keys]}::text[])
+    select s.user_key from subscription_codes s
+     where s.app_id = ${appId} and s.environment = 'production' and s.source = ${source}
+       and s.user_key = any(${[...keys]}::text[]) and ${isOfCreator(sql, appId, sql.fragment`s`)}
     union
     select customer_user_id from bindings
      where app_id = ${appId} and key_source = ${source} and customer_user_id = any(${[...keys]}::text[])`;

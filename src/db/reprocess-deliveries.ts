@@ -83,8 +83,10 @@ export interface DeliveryPlan extends ReprocessedDelivery {
   readonly names: DeliveryNames;
   /** Why the plan is not applied: it is not the one that the dry run showed. */
   readonly refusal: string | null;
-  /** Why a plan that was stored before is not applied any more: today's would append other money than the dry run showed. */
+  /** Why a plan that was stored before is not applied any more: today's would append other money than the dry run showed, or a part of it. */
   readonly laterRefusal: string | null;
+  /** Whether today's would append a part. Then it is refused only if the run has appended nothing of the delivery yet. */
+  readonly isPart: boolean;
 }
 
 /**
@@ -99,12 +101,15 @@ export async function recordPlans(
   if (plans.length === 0) return;
   await sql`
     with planned as (
-      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text, "laterRefusal" text)
+      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text, "laterRefusal" text, "isPart" boolean)
     ), refused as (
       update reprocess_changes c set refusal = p."laterRefusal"
         from planned p
        where c.reprocess_run_id = ${reprocess.id} and c.delivery_id = p."deliveryId"
-         and p."laterRefusal" is not null and c.appends and c.applied_at is null and c.refusal is null
+         and p."laterRefusal" is not null
+         and not (p."isPart" and exists (select from deliveries d join commissions k on k.event_id = d.event_id
+                                          where d.id = p."deliveryId" and k.reprocess_run_id = ${reprocess.id}))
+         and c.appends and c.applied_at is null and c.refusal is null
     ), added as (
       insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends, refusal)
       select ${reprocess.appId}, ${reprocess.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,

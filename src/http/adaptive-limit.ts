@@ -14,6 +14,8 @@ const ONE_HOLDER: Aim = { least: 8, tolerance: 4, headroom: 4 };
 const SEVERAL_HOLDERS: Aim = { least: 2, tolerance: 2, headroom: 1 };
 /** The weight of the last call: a limit follows a change within some ten calls. */
 const WEIGHT = 0.1;
+/** After how many calls an average is one. */
+const LEAST_CALLS = 10;
 /** One measurement at most halves the aim, so that a pause of the whole process does not end all work. */
 const LEAST_GRADIENT = 0.5;
 /** For how long the shortest average is remembered at least, ms; twice as long at most. */
@@ -30,6 +32,7 @@ export class AdaptiveLimit {
   readonly #elapsed: () => number;
   #limit: number;
   #averageMs: number | null = null;
+  #calls = 0;
   /** The shortest average of this period and of the one before, ms. A single call may be shorter than any that does all its work. */
   #shortest = Number.POSITIVE_INFINITY;
   #shortestBefore = Number.POSITIVE_INFINITY;
@@ -58,7 +61,8 @@ export class AdaptiveLimit {
     }
     this.#averageMs ??= durationMs;
     this.#averageMs += (durationMs - this.#averageMs) * WEIGHT;
-    this.#shortest = Math.min(this.#shortest, this.#averageMs);
+    this.#calls += 1;
+    if (this.#calls >= LEAST_CALLS) this.#shortest = Math.min(this.#shortest, this.#averageMs);
     const tolerated = Math.min(this.#shortest, this.#shortestBefore) * tolerance;
     const gradient = Math.max(LEAST_GRADIENT, Math.min(1, tolerated / this.#averageMs));
     const change = (this.#limit * gradient + headroom - this.#limit) * WEIGHT;

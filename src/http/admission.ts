@@ -40,7 +40,10 @@ export interface AdmissionRules {
   readonly waitMs?: number;
   readonly heldPart?: number;
   readonly waitingPerCall?: number;
-  /** Whether a call for which the queue has no room is refused when its wait is over, and not at once: its sender may send it again at once. */
+  /**
+   * Whether a call for which the queue has no room is refused when its wait is over: one that is refused at once may come again at once. As
+   * many as are worked on at most are refused late.
+   */
   readonly refusesLate?: boolean;
   /** Whether fewer calls are worked on at one time while they take long, and fewer still while several holders make calls. */
   readonly isAdaptive?: boolean;
@@ -62,7 +65,9 @@ export class Admission {
   readonly #waitMs: number;
   readonly #heldPart: number;
   readonly #mostWaiting: number;
-  readonly #refusesLate: boolean;
+  readonly #mostLate: number;
+  /** The calls that are refused when their wait is over. */
+  #late = 0;
   readonly #elapsed: () => number;
   /** In their order of arrival. */
   readonly #waiting: Waiter[] = [];
@@ -91,7 +96,7 @@ export class Admission {
     this.#waitMs = waitMs;
     this.#heldPart = heldPart;
     this.#mostWaiting = this.#most * waitingPerCall;
-    this.#refusesLate = refusesLate;
+    this.#mostLate = refusesLate ? this.#most : 0;
     this.#elapsed = elapsed;
   }
 
@@ -179,10 +184,15 @@ export class Admission {
   /** Waits for a slot, and takes it. Returns whether it got one. */
   async #wait(holder: string, waitMs: number): Promise<boolean> {
     if (this.#waiting.length >= this.#mostWaiting && !this.#makeRoom(holder)) {
-      if (this.#refusesLate) await sleep(waitMs, undefined, { ref: false });
+      if (this.#late < this.#mostLate) {
+        this.#late += 1;
+        await sleep(waitMs, undefined, { ref: false });
+        this.#late -= 1;
+      }
       return false;
     }
     return await new Promise<boolean>((resolve) => {
+      let isLate = false;
       const end = () => {
         const at = this.#waiting.indexOf(waiter);
         if (at !== -1) this.#waiting.splice(at, 1);
@@ -196,12 +206,17 @@ export class Admission {
         },
         refuse: () => {
           end();
-          if (this.#refusesLate) return;
+          isLate = this.#late < this.#mostLate;
+          if (isLate) {
+            this.#late += 1;
+            return;
+          }
           clearTimeout(waiter.timer);
           resolve(false);
         },
         timer: setTimeout(() => {
           end();
+          if (isLate) this.#late -= 1;
           resolve(false);
         }, waitMs).unref(),
       };

@@ -1,4 +1,5 @@
 import {
+  findCodesOfCreators,
   findKnownUserKeys,
   findRecorded,
   findRefundReporting,
@@ -252,16 +253,20 @@ class Comparing {
     reporting: RefundReporting,
   ): Promise<void> {
     const { appId, provider } = this.#request;
-    const keys = groups.flat().flatMap(({ event }) => (event.userIds.length > 0 ? [] : event.userKeys));
+    const unnamed = format.namesUsers ? [] : groups.flat().filter(({ event }) => event.userIds.length === 0);
+    const keys = unnamed.flatMap(({ event }) => event.userKeys);
+    const codes = unnamed.flatMap(({ event }) => event.codes);
     const known: ReadonlySet<string> =
-      format.namesUsers || keys.length === 0
-        ? new Set()
-        : await findKnownUserKeys(this.#sql, appId, provider, [...new Set(keys)]);
+      keys.length === 0 ? new Set() : await findKnownUserKeys(this.#sql, appId, provider, [...new Set(keys)]);
+    const ofCreators: ReadonlySet<string> =
+      codes.length === 0 ? new Set() : await findCodesOfCreators(this.#sql, appId, codes);
     const refusalOf = ({ event, refusal }: Item): string | null => {
       if (refusal !== null) return refusal;
       if (event.payment === null) return reporting === 'running_totals' ? RUNNING_TOTALS : null;
       const isNamed =
-        event.userIds.length > 0 || event.codes.length > 0 || event.userKeys.some((key) => known.has(key));
+        event.userIds.length > 0 ||
+        event.userKeys.some((key) => known.has(key)) ||
+        event.codes.some(({ value }) => ofCreators.has(value));
       return format.namesUsers || isNamed ? null : format.withoutUser;
     };
     const exported = groups.map((items) => exportedGroup(items, refusalOf));

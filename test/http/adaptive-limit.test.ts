@@ -19,8 +19,8 @@ const fortyPerSecond = (inProgress: number) => inProgress * 25;
 function setUp(most = 32) {
   let nowMs = 0;
   const limit = new AdaptiveLimit(most, () => nowMs);
-  // A call that had the machine for itself.
-  limit.note(30, 1, false);
+  // Calls that had the machine for themselves.
+  for (let n = 0; n < 10; n += 1) limit.note(30, 1, false);
   const wait = (ms: number) => {
     nowMs += ms;
   };
@@ -58,7 +58,10 @@ test('however long calls take, the limit is never below 8, nor below 2 for sever
   expect(saturate(setUp(1).limit, endless)).toBe(1);
 });
 
-test('a single call that is shorter than all others lowers no limit', () => {
+test('fewer than ten calls, or a single one that is shorter than all others, lower no limit', () => {
+  const first = new AdaptiveLimit(32);
+  for (let n = 0; n < 5; n += 1) first.note(10, 1, true);
+  expect(saturate(first, () => 40, { areShared: true })).toBe(32);
   const { limit } = setUp();
   saturate(limit, () => 30);
   limit.note(1, 1, false);

@@ -56,11 +56,11 @@ function outcomeOf(result: RecordedPayout): string {
     case 'known_otherwise':
       return `${result.payoutId} is known already, with a total of ${result.totalCents} cents, which is not that of the file. Compare the file with the CSV of the payout. Nothing was changed.`;
     case 'altered':
-      return `The file states other events of ${result.payoutId} than the database: ${result.lines.join(', ')}. It was changed since it was exported: look for another copy. Nothing was changed.`;
+      return `The file states other events or times of ${result.payoutId} than the database: ${result.lines.join(', ')}. It was changed since it was exported: look for another copy. Nothing was changed.`;
     case 'known':
       return `${result.payoutId} is known already. Nothing was changed.`;
     case 'unreadable':
-      return 'The file is not the whole standard CSV of one payout, as the export returned it, or its creator is not in this database. A file that a spreadsheet saved, or that is cut off, is not read. Nothing was changed.';
+      return 'The file is not the whole standard CSV of one payout, as the export returned it, or its creator is not in this database. A file that a spreadsheet has changed, or that is cut off within a line, is not read. Nothing was changed.';
     case 'missing':
       return `The database lacks commissions of ${result.payoutId}: ${result.lines.join(', ')}. Have the providers send their events again (docs/backup.md), add lost bonuses and deductions again, then record the file again. Nothing was changed.`;
     case 'paid_otherwise':
