@@ -91,8 +91,8 @@ test('where refusals come late, as many as are worked on wait until their time i
 /** Whether the limit follows a call. */
 type IsMeasured = (result: string, durationMs: number) => boolean;
 
-/** Calls of apps under a limit of 32 that follows their durations. An app has made ten of 25 ms. */
-async function setUpAdaptive(app: string) {
+/** Calls of apps under a limit of 32 that follows their durations. The first app has made ten of 25 ms. */
+async function setUpAdaptive(first: string) {
   let nowMs = 0;
   const admission = new Admission(32, { isAdaptive: true, elapsed: () => nowMs });
   const working: string[] = [];
@@ -117,7 +117,7 @@ async function setUpAdaptive(app: string) {
     for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();
   };
   for (let n = 0; n < 10; n += 1) {
-    const alone = call(app);
+    const alone = call(first);
     await endAfter(25);
     await alone;
   }
