@@ -218,7 +218,7 @@ export class DeliveryContext {
     };
   }
 
-  /** Returns the payments that the event names by a reference, as of the first call or of the last one of `paymentsNow`. */
+  /** Returns the payments that the event names by a reference, as of the first call after somebody was bound. */
   async payments(): Promise<readonly StoredPayment[]> {
     this.#payments ??= await this.#loadNamedPayments();
     return this.#payments;

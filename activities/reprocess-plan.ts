@@ -76,21 +76,28 @@ async function dryRunDelivery(
   }
 }
 
-const NOT_REFUSED = { refusal: null, laterRefusal: null, isPart: false } as const;
+const NOT_REFUSED = { refusal: null, moneyLeft: null } as const;
 
 /** The change that stands for a plan of which nothing is left. */
 const NOTHING_LEFT = { what: 'nothing', stored: null, today: null, action: 'keep' } as const;
+
+function moneyLeftOf(
+  changes: readonly ReprocessChange[],
+  shown: readonly ReprocessChange[],
+): DeliveryPlan['moneyLeft'] {
+  if (appendsNoOtherMoney(changes, [])) return 'none';
+  return appendsNoOtherMoney(changes, shown) ? 'part' : 'other';
+}
 
 /** Runs one delivery for a run that applies a dry run. Returns its changes, and why they are not applied. */
 async function planShown(
   work: () => Promise<readonly ReprocessChange[]>,
   shown: readonly ReprocessChange[],
-): Promise<Pick<DeliveryPlan, 'changes' | 'refusal' | 'laterRefusal' | 'isPart'>> {
+): Promise<Pick<DeliveryPlan, 'changes' | 'refusal' | 'moneyLeft'>> {
   const planOf = (changes: readonly ReprocessChange[]) => ({
     changes: changes.length === 0 ? [NOTHING_LEFT] : changes,
     refusal: PLAN_CHANGED,
-    laterRefusal: appendsNoOtherMoney(changes, []) ? null : PLAN_CHANGED,
-    isPart: appendsNoOtherMoney(changes, shown),
+    moneyLeft: moneyLeftOf(changes, shown),
   });
   try {
     const changes = await work();

@@ -83,15 +83,13 @@ export interface DeliveryPlan extends ReprocessedDelivery {
   readonly names: DeliveryNames;
   /** Why the plan is not applied: it is not the one that the dry run showed. */
   readonly refusal: string | null;
-  /** Why a plan that was stored before is not applied any more: today's would append other money than the dry run showed, or a part of it. */
-  readonly laterRefusal: string | null;
-  /** Whether today's would append a part. Then it is refused only if the run has appended nothing of the delivery yet. */
-  readonly isPart: boolean;
+  /** How the money that a refused plan would append compares with what the dry run showed. Null for one that is not refused. */
+  readonly moneyLeft: 'none' | 'part' | 'other' | null;
 }
 
 /**
- * Stores the plans of deliveries. An existing plan stays; if the page was interrupted before it was applied, it is refused for its
- * `laterRefusal`.
+ * Stores the plans of deliveries. An existing plan stays. If its page was interrupted before it was applied, it is refused where today's would
+ * append other money, or a part of it although the run has appended nothing of the delivery.
  */
 export async function recordPlans(
   sql: Sql,
@@ -101,14 +99,15 @@ export async function recordPlans(
   if (plans.length === 0) return;
   await sql`
     with planned as (
-      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text, "laterRefusal" text, "isPart" boolean)
+      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text, "moneyLeft" text)
     ), refused as (
-      update reprocess_changes c set refusal = p."laterRefusal"
+      update reprocess_changes c set refusal = p.refusal
         from planned p
        where c.reprocess_run_id = ${reprocess.id} and c.delivery_id = p."deliveryId"
-         and p."laterRefusal" is not null
-         and not (p."isPart" and exists (select from deliveries d join commissions k on k.event_id = d.event_id
-                                          where d.id = p."deliveryId" and k.reprocess_run_id = ${reprocess.id}))
+         and (p."moneyLeft" = 'other'
+              or p."moneyLeft" = 'part'
+                 and not exists (select from deliveries d join commissions k on k.event_id = d.event_id
+                                  where d.id = p."deliveryId" and k.reprocess_run_id = ${reprocess.id}))
          and c.appends and c.applied_at is null and c.refusal is null
     ), added as (
       insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends, refusal)
