@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { addressSite } from '../domain/addresses.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
@@ -28,7 +28,7 @@ export function countAsFailed(
 
 /** Returns what identifies a key or a token in memory, which is not its text. */
 function nameOf(credential: string): string {
-  return createHash('sha256').update(credential).digest('base64');
+  return hash('sha256', credential, 'base64');
 }
 
 /** Remembers a key or a token as accepted. */

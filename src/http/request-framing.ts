@@ -24,12 +24,16 @@ function endOfLines(bytes: Buffer): number {
   return Math.min(piece.length, ...ends.flatMap(({ at, size }) => (at < 0 ? [] : [at + size])));
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * Cuts what a connection receives into pieces that contain bytes of one request only, and of one chunk. The parser of Node gets
  * all bytes and decides alone what they mean: a wrong cut costs time at most.
  */
 export class RequestFraming {
   #part: 'between' | 'lines' | 'length' | 'chunks' = 'between';
+  /** The beginning of the body, if it was cut together with its head. */
+  #bodyInHead: Buffer = NOTHING;
   /** How much of the body, or of a chunk and its line end, has not been cut, bytes. */
   #left = 0;
   /** The beginning of the line with the size of a chunk. */
@@ -51,11 +55,14 @@ export class RequestFraming {
     this.#part = isChunked ? 'chunks' : 'length';
     this.#left = isChunked ? 0 : Number(headers['content-length'] ?? 0);
     this.#sizeLine = '';
+    if (this.#bodyInHead.length > 0) this.cut(this.#bodyInHead);
+    this.#bodyInHead = NOTHING;
   }
 
   /** The request has its response. */
   end(): void {
     this.#part = 'between';
+    this.#bodyInHead = NOTHING;
   }
 
   /** Returns the size of the piece at the beginning of `bytes`, which the parser gets next. */
@@ -64,14 +71,25 @@ export class RequestFraming {
       case 'between':
         if (lineEnds(bytes) > 0) return lineEnds(bytes);
         this.#part = 'lines';
-        return endOfLines(bytes);
+        return this.#cutLines(bytes);
       case 'lines':
-        return endOfLines(bytes);
+        return this.#cutLines(bytes);
       case 'length':
         return this.#take(bytes, 0);
       case 'chunks':
         return this.#cutChunk(bytes);
     }
+  }
+
+  /**
+   * A call of the parser is expensive, so what follows a head and has no line end, such as most JSON, is one piece with it: a
+   * further request or chunk needs a line end.
+   */
+  #cutLines(bytes: Buffer): number {
+    const end = endOfLines(bytes);
+    if (end >= PIECE_BYTES || end === bytes.length || bytes.includes(LF, end)) return end;
+    this.#bodyInHead = bytes.subarray(end);
+    return bytes.length;
   }
 
   #take(bytes: Buffer, from: number): number {

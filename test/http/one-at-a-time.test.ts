@@ -161,6 +161,7 @@ test('requests are the same however their bytes are cut', async () => {
   await start(describeRequest);
   const chunked = headOf('POST', '/chunked', { 'transfer-encoding': 'chunked' });
   const body = Buffer.from('a\n\nb\r\n\r\nc0\r\n\r\nGET / HTTP/1.1');
+  const line = 'GET / HTTP/1.1 '.repeat(20);
   const stream = Buffer.concat([
     Buffer.from(get('/first')),
     Buffer.from(headOf('POST', '/length', { 'content-length': String(body.length) })),
@@ -170,9 +171,11 @@ test('requests are the same however their bytes are cut', async () => {
     Buffer.from(`\r\n${chunked}3;name=value\r\nabc\r\n0\r\nTrailer: x\r\nOther: y\r\n\r\n`),
     Buffer.from(headOf('POST', '/expect', { 'content-length': '2', expect: '100-continue' })),
     Buffer.from('{}'),
+    Buffer.from(headOf('POST', '/line', { 'content-length': String(line.length) })),
+    Buffer.from(line),
     Buffer.from(get('/last', { connection: 'close' })),
   ]);
-  const expected = `GET /first 0;POST /length ${body.length};POST /chunked ${body.length};POST /chunked 3;POST /expect 2;GET /last 0;`;
+  const expected = `GET /first 0;POST /length ${body.length};POST /chunked ${body.length};POST /chunked 3;POST /expect 2;POST /line ${line.length};GET /last 0;`;
   const responsesOf = async (pieceBytes: number) => {
     const socket = await open('');
     socket.setNoDelay(true);
