@@ -9,36 +9,69 @@ export interface ConnectionLimits {
   readonly connectionsPerAddress: number;
 }
 
-/** A request, and its response. */
-interface Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+/**
+ * An open connection, and what it works on. The sets below hold connections, which live long, and no requests: what a set or map of V8
+ * has outgrown keeps its members alive until the next full collection, so nearly every request would survive the short ones.
+ */
+class Connection {
+  readonly socket: Socket;
+  readonly site: Site;
+  /** The request that has no complete response yet. */
+  #request: IncomingMessage | null = null;
+  #response: ServerResponse | null = null;
+
+  constructor(socket: Socket, site: Site) {
+    this.socket = socket;
+    this.site = site;
+  }
+
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    this.#request = request;
+    this.#response = response;
+  }
+
+  end(): void {
+    this.#request = null;
+    this.#response = null;
+  }
+
+  /** Whether it waits for its client: for a body that does not arrive, or for the reader of a response. */
+  get waitsForClient(): boolean {
+    return this.#request?.complete === false || this.#response?.writableEnded === true;
+  }
 }
 
 /** The connections of an address, or of all addresses. */
 class Connections {
   /** Those without the complete head of a request, the one that has waited longest first. */
-  readonly waiting = new Set<Socket>();
+  readonly waiting = new Set<Connection>();
   /** Those with one, the oldest first. */
-  readonly busy = new Map<Socket, Exchange>();
+  readonly busy = new Set<Connection>();
 
   get count(): number {
     return this.waiting.size + this.busy.size;
   }
 
-  delete(socket: Socket): void {
-    this.waiting.delete(socket);
-    this.busy.delete(socket);
+  delete(connection: Connection): void {
+    this.waiting.delete(connection);
+    this.busy.delete(connection);
   }
 
   /** Returns the connection besides `newest` that has kept the service waiting longest, or `newest` if the service works on all. */
-  longestWaiting(newest: Socket): Socket {
-    for (const socket of this.waiting) if (socket !== newest) return socket;
-    for (const [socket, { request, response }] of this.busy) {
-      // A body that does not arrive, or a response that nobody reads.
-      if (!request.complete || response.writableEnded) return socket;
-    }
+  longestWaiting(newest: Connection): Connection {
+    for (const connection of this.waiting) if (connection !== newest) return connection;
+    for (const connection of this.busy) if (connection.waitsForClient) return connection;
     return newest;
+  }
+}
+
+/** The connections of an address, or of the /56 of an IPv6 address. */
+class Site extends Connections {
+  readonly name: string;
+
+  constructor(name: string) {
+    super();
+    this.name = name;
   }
 }
 
@@ -51,47 +84,49 @@ export function limitConnections(
   { connections, connectionsPerAddress }: ConnectionLimits,
 ): void {
   const all = new Connections();
-  const sites = new Map<string, Connections>();
-  const siteNames = new WeakMap<Socket, string>();
-  const groupsOf = (socket: Socket): readonly Connections[] => {
-    const site = sites.get(siteNames.get(socket) ?? '');
-    return site === undefined ? [] : [all, site];
+  const sites = new Map<string, Site>();
+  const open = new WeakMap<Socket, Connection>();
+  const forget = (connection: Connection) => {
+    const { socket, site } = connection;
+    open.delete(socket);
+    for (const group of [all, site]) group.delete(connection);
+    if (site.count === 0 && sites.get(site.name) === site) sites.delete(site.name);
   };
-  const forget = (socket: Socket) => {
-    for (const group of groupsOf(socket)) group.delete(socket);
-    const name = siteNames.get(socket) ?? '';
-    if (sites.get(name)?.count === 0) sites.delete(name);
-  };
-  const keepWithin = (group: Connections, limit: number, newest: Socket) => {
+  const keepWithin = (group: Connections, limit: number, newest: Connection) => {
     if (group.count <= limit) return;
-    const socket = group.longestWaiting(newest);
-    forget(socket);
-    socket.destroy();
+    const connection = group.longestWaiting(newest);
+    forget(connection);
+    connection.socket.destroy();
   };
 
   server.on('connection', (socket: Socket) => {
     const { remoteAddress = '' } = socket;
     const name = addressSite(remoteAddress) ?? remoteAddress;
-    const site = sites.get(name) ?? new Connections();
+    const site = sites.get(name) ?? new Site(name);
     sites.set(name, site);
-    siteNames.set(socket, name);
-    for (const group of [all, site]) group.waiting.add(socket);
-    socket.once('close', () => forget(socket));
-    keepWithin(site, connectionsPerAddress, socket);
-    keepWithin(all, connections, socket);
+    const connection = new Connection(socket, site);
+    open.set(socket, connection);
+    for (const group of [all, site]) group.waiting.add(connection);
+    socket.once('close', () => forget(connection));
+    keepWithin(site, connectionsPerAddress, connection);
+    keepWithin(all, connections, connection);
   });
 
   server.on('request', (request, response) => {
-    const { socket } = request;
-    for (const group of groupsOf(socket)) {
-      group.waiting.delete(socket);
-      group.busy.set(socket, { request, response });
+    const connection = open.get(request.socket);
+    if (connection === undefined) return;
+    const groups = [all, connection.site];
+    connection.begin(request, response);
+    for (const group of groups) {
+      group.waiting.delete(connection);
+      group.busy.add(connection);
     }
     response.once('close', () => {
-      if (socket.destroyed) return;
-      for (const group of groupsOf(socket)) {
-        group.busy.delete(socket);
-        group.waiting.add(socket);
+      connection.end();
+      if (!open.has(connection.socket)) return;
+      for (const group of groups) {
+        group.busy.delete(connection);
+        group.waiting.add(connection);
       }
     });
   });
