@@ -3087,7 +3087,11 @@ CREATE OR REPLACE FUNCTION count_with_giver()
  LANGUAGE plpgsql
 AS $function$
 begin
-  new.counts_with := coalesce(new.counts_with, binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id));
+  if new.counts_with is null and exists (
+       select from user_transfers
+        where app_id = new.app_id and customer_user_id = new.customer_user_id and role = 'receiver') then
+    new.counts_with := binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id);
+  end if;
   return new;
 end $function$;
 
