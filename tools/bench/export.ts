@@ -20,7 +20,7 @@ import { insertDueCommissions } from './due-commissions.ts';
 /**
  * `npm run bench -- export`: pays due commissions of a creator with the statement of the service, next to one that only updates
  * as many rows of a table with the same indexes, without foreign keys and triggers. Each round has a creator of its own. Then it
- * matures due commissions as the sweep does, next to a bare update.
+ * matures due commissions as the sweep does, next to a bare update, in as many rounds.
  */
 const ROWS = Number(process.env['BENCH_ROWS'] ?? 50_000);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
@@ -151,9 +151,8 @@ report({
   target: 'at most 30 MiB and 20 ms',
   isReached: mostMemory <= 30 * MIB && longestBlock <= 20,
 });
-// The sweep matures due commissions page by page, as the service does.
+// The sweep matures due commissions page by page, as the service does. One round alone is worth little: the disk decides it.
 const SWEEP_PAGE = 1_000;
-await createCreator(ROUNDS);
 /** Runs pages until one is not full. Returns the rows per second. */
 async function rowsPerSecond(page: () => Promise<number>): Promise<number> {
   let rows = 0;
@@ -162,20 +161,27 @@ async function rowsPerSecond(page: () => Promise<number>): Promise<number> {
   });
   return (rows * 1000) / ms;
 }
-const bareRows = await rowsPerSecond(async () => {
+const sweeps = { bare: [] as number[], swept: [] as number[] };
+const maturesBare = async () => {
   const { rowCount } = await client.query(
     `update plain.commissions set status = 'matured', matured_at = now()
       where id in (select id from plain.commissions where status = 'pending' and due_at <= now() order by due_at limit ${SWEEP_PAGE})`,
   );
   return rowCount ?? 0;
-});
-const sweptRows = await rowsPerSecond(async () => await matureOverdue(sql, SWEEP_PAGE));
+};
+for (let round = 0; round < ROUNDS; round += 1) {
+  await createCreator(ROUNDS + round);
+  sweeps.bare.push(await rowsPerSecond(maturesBare));
+  sweeps.swept.push(await rowsPerSecond(async () => await matureOverdue(sql, SWEEP_PAGE)));
+}
 report({
   path: `sweep of ${ROWS} due commissions in pages of ${SWEEP_PAGE}`,
   comparedWith: 'a bare update of as many rows',
-  measured: `${sweptRows.toFixed(0)} rows/s against ${bareRows.toFixed(0)} rows/s: ${ratio(sweptRows / bareRows)}`,
+  measured:
+    `${median(sweeps.swept).toFixed(0)} rows/s against ${median(sweeps.bare).toFixed(0)} rows/s: ` +
+    ratio(median(sweeps.swept.map((rate, round) => rate / (sweeps.bare[round] ?? Number.NaN)))),
   target: 'at least 50,000 rows/s',
-  isReached: sweptRows >= 50_000,
+  isReached: median(sweeps.swept) >= 50_000,
 });
 await sql.close();
 await owner.close();
