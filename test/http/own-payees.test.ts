@@ -207,6 +207,12 @@ describe('the payee that a creator sets', () => {
     expect(statuses).toEqual([202, 202, 202, 202, 202, 429]);
   });
 
+  test('is asked for five times within an hour at most also by calls at the same time', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => request()));
+    expect(answers.filter(({ status }) => status === 202)).toHaveLength(5);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(15);
+  });
+
   // @promise payee-code-last-word
   test.each([
     ['sets another payee', async () => await put(THIRD)],
