@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 
 /** The most bytes of a head, or of a line between chunks, that are one piece. */
 const PIECE_BYTES = 4 * 1024;
-/** The longest size of a chunk, in hexadecimal digits, that is read. The parser refuses it before. */
+/** The longest size of a chunk, in hexadecimal digits without leading zeros, that is read. The parser refuses it before. */
 const SIZE_DIGITS = 20;
 
 const [CR, LF] = [0x0d, 0x0a];
@@ -24,16 +24,12 @@ function endOfLines(bytes: Buffer): number {
   return Math.min(piece.length, ...ends.flatMap(({ at, size }) => (at < 0 ? [] : [at + size])));
 }
 
-const NOTHING = Buffer.alloc(0);
-
 /**
  * Cuts what a connection receives into pieces that contain bytes of one request only, and of one chunk. The parser of Node gets
  * all bytes and decides alone what they mean: a wrong cut costs time at most.
  */
 export class RequestFraming {
   #part: 'between' | 'lines' | 'length' | 'chunks' = 'between';
-  /** The beginning of the body, if it was cut together with its head. */
-  #bodyInHead: Buffer = NOTHING;
   /** How much of the body, or of a chunk and its line end, has not been cut, bytes. */
   #left = 0;
   /** The beginning of the line with the size of a chunk. */
@@ -55,14 +51,11 @@ export class RequestFraming {
     this.#part = isChunked ? 'chunks' : 'length';
     this.#left = isChunked ? 0 : Number(headers['content-length'] ?? 0);
     this.#sizeLine = '';
-    if (this.#bodyInHead.length > 0) this.cut(this.#bodyInHead);
-    this.#bodyInHead = NOTHING;
   }
 
   /** The request has its response. */
   end(): void {
     this.#part = 'between';
-    this.#bodyInHead = NOTHING;
   }
 
   /** Returns the size of the piece at the beginning of `bytes`, which the parser gets next. */
@@ -71,25 +64,14 @@ export class RequestFraming {
       case 'between':
         if (lineEnds(bytes) > 0) return lineEnds(bytes);
         this.#part = 'lines';
-        return this.#cutLines(bytes);
+        return endOfLines(bytes);
       case 'lines':
-        return this.#cutLines(bytes);
+        return endOfLines(bytes);
       case 'length':
         return this.#take(bytes, 0);
       case 'chunks':
         return this.#cutChunk(bytes);
     }
-  }
-
-  /**
-   * A call of the parser is expensive, so what follows a head and has no line end, such as most JSON, is one piece with it: a
-   * further request or chunk needs a line end.
-   */
-  #cutLines(bytes: Buffer): number {
-    const end = endOfLines(bytes);
-    if (end >= PIECE_BYTES || end === bytes.length || bytes.includes(LF, end)) return end;
-    this.#bodyInHead = bytes.subarray(end);
-    return bytes.length;
   }
 
   #take(bytes: Buffer, from: number): number {
@@ -103,7 +85,8 @@ export class RequestFraming {
     if (this.#left > 0) return this.#take(bytes, 0);
     const line = bytes.subarray(0, PIECE_BYTES);
     const end = line.indexOf(LF) + 1;
-    this.#sizeLine = (this.#sizeLine + line.toString('latin1', 0, SIZE_DIGITS)).slice(0, SIZE_DIGITS);
+    const text = this.#sizeLine + line.toString('latin1', 0, end === 0 ? line.length : end);
+    this.#sizeLine = text.replace(/^0+(?=[\da-f])/i, '').slice(0, SIZE_DIGITS);
     if (end === 0) return line.length;
     const size = parseInt(this.#sizeLine, 16);
     this.#sizeLine = '';
