@@ -95,8 +95,12 @@ class Queue<Item, Result> {
     } catch (error) {
       if (isEnvironmentFault(error)) this.#fail(batch, error);
       else if (batch.length === 1) rejectAll(batch, error);
-      // A value that Postgres refuses must not fail the others.
-      else for (const entry of batch) void this.#send([entry]);
+      // A value that Postgres refuses must not fail the others. The halves follow one another, within the limit of statements in flight.
+      else {
+        const half = Math.ceil(batch.length / 2);
+        await this.#send(batch.slice(0, half));
+        await this.#send(batch.slice(half));
+      }
     }
   }
 
