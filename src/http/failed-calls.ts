@@ -49,15 +49,18 @@ export async function findByCredential<T>(
 ): Promise<T | undefined> {
   const { knownCredentials } = deps;
   const name = nameOf(credential);
-  if (knownCredentials.has(name, deps.now())) {
+  if (knownCredentials.has(name, deps.now()) || (await isAcceptedMeanwhile(knownCredentials, name))) {
     const found = await find();
     if (found === undefined) knownCredentials.forget(name);
     else knownCredentials.add(name, deps.now());
     return found;
   }
   const uncount = countAsFailed(ctx, deps);
+  const look = find();
+  const { lookUps } = knownCredentials;
+  if (!lookUps.has(name)) lookUps.set(name, look);
   try {
-    const found = await find();
+    const found = await look;
     if (found === undefined) return undefined;
     knownCredentials.add(name, deps.now());
     uncount();
@@ -66,7 +69,17 @@ export async function findByCredential<T>(
     // The database was not available: that is not the fault of the call.
     uncount();
     throw error;
+  } finally {
+    if (lookUps.get(name) === look) lookUps.delete(name);
   }
+}
+
+/**
+ * Waits for the first look-up of a credential, if one is in progress, and returns whether it found somebody: calls with a valid key
+ * that arrive together after a start do not count against their address. Throws what the look-up throws.
+ */
+async function isAcceptedMeanwhile(known: KnownCallers, name: string): Promise<boolean> {
+  return (await known.lookUps.get(name)) !== undefined;
 }
 
 /** How many links that this process does not know are looked up for an address, as a multiple of its limit of failed calls. */

@@ -8,6 +8,8 @@ export interface KnownCallers {
   readonly add: (caller: string, now: number) => void;
   readonly has: (caller: string, now: number) => boolean;
   readonly forget: (caller: string) => void;
+  /** The look-ups in progress of callers that are not remembered, at most one for each. */
+  readonly lookUps: Map<string, Promise<unknown>>;
 }
 
 /** Creates the memory of a process. */
@@ -17,10 +19,13 @@ export function createKnownCallers(): KnownCallers {
     add: (caller, now) => {
       acceptedAt.delete(caller);
       acceptedAt.set(caller, now);
+      if (acceptedAt.size <= MAX_CALLERS) return;
+      // Only beyond the limit: a walk begins with all that were deleted.
       const [oldest] = acceptedAt.keys();
-      if (acceptedAt.size > MAX_CALLERS && oldest !== undefined) acceptedAt.delete(oldest);
+      if (oldest !== undefined) acceptedAt.delete(oldest);
     },
     has: (caller, now) => now - (acceptedAt.get(caller) ?? Number.NEGATIVE_INFINITY) < DAY_MS,
     forget: (caller) => void acceptedAt.delete(caller),
+    lookUps: new Map(),
   };
 }

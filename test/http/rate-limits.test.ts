@@ -362,6 +362,21 @@ describe('calls without a valid key or session', () => {
   });
 
   // @promise failures-limit
+  test('the first calls with a valid key do not count, however many arrive together; those with one wrong key do', async () => {
+    const { key } = await newAccount(guarded);
+    const together = async (sent: string) => {
+      const address = newSite();
+      return await Promise.all(
+        Array.from({ length: 30 }, async () => await statusOf(address, { key: sent })),
+      );
+    };
+    expect(new Set(await together(key))).toEqual(new Set([200]));
+    const wrong = await together(madeUpKey());
+    expect(wrong.filter((status) => status === 401)).toHaveLength(3);
+    expect(wrong.filter((status) => status === 429)).toHaveLength(27);
+  });
+
+  // @promise failures-limit
   test('a key in daily use is not locked out a day after its first call', async () => {
     const { key } = await newAccount(guarded);
     const address = newSite();
