@@ -50,7 +50,8 @@ export interface PayoutReport {
 /**
  * The words of PayPal (https://developer.paypal.com/payouts/use-payouts/track-payout-item-status) and Wise
  * (https://docs.wise.com/guides/product/send-money/tracking/transfer-statuses), and those that other services use. Money that bounced back
- * to Wise may be sent on, so it has not come back yet; nor has money that nobody has claimed at PayPal.
+ * to Wise may be sent on, so it has not come back yet; nor has money that nobody has claimed at PayPal. `charged_back` is about what the
+ * founder has paid to Wise, and says nothing of the money of the creator: what it means, a person decides.
  */
 const WORDS: Readonly<Record<Exclude<ReportedState, 'unknown'>, readonly string[]>> = {
   sent: ['success', 'completed', 'outgoing_payment_sent', 'sent', 'paid'],
@@ -64,7 +65,6 @@ const WORDS: Readonly<Record<Exclude<ReportedState, 'unknown'>, readonly string[
     'canceled',
     'cancelled',
     'funds_refunded',
-    'charged_back',
     'rejected',
   ],
   pending: [

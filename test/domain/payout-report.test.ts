@@ -85,7 +85,7 @@ describe('a report of a payment service', () => {
   test.each([
     ['on-hold', 'pending'],
     ['  Funds \t refunded ', 'returned'],
-    ['charged-back', 'returned'],
+    ['charged-back', 'unknown'],
   ])('has the word %j, which means %s however it is written', (word, meaning) => {
     expect(meaningOf(word, new Map())).toBe(meaning);
   });
