@@ -46,14 +46,18 @@ export interface Money {
   readonly statedAt: number;
 }
 
-/** Returns where the money of each payout is about which something is stated that holds. */
+/**
+ * Returns where the money of each payout is about which something is stated that holds. A return whose money a run has sent again is
+ * answered: until something is stated about that, nobody has to send it.
+ */
 export async function findMoney(
   sql: Sql,
   payoutIds: readonly PayoutId[],
 ): Promise<ReadonlyMap<PayoutId, Money>> {
   const rows = await sql<Money & { readonly payoutId: PayoutId }>`
     select p as payout_id, m.transfer_state as state, m.stated_at
-      from unnest(${payoutIds}::text[]) p cross join lateral money_of_payout(p) m`;
+      from unnest(${payoutIds}::text[]) p cross join lateral money_of_payout(p) m
+     where not exists (select from payout_run_items i where i.payout_id = p and i.return_position = m.transfer_position)`;
   return new Map(rows.map(({ payoutId, ...money }) => [payoutId, money]));
 }
 
