@@ -258,7 +258,7 @@ export async function previewEarlierPayouts(
       union all select affiliate_id, amount_cents, 1 from paid_since
     ), nets as (
       select affiliate_id, sum(cents) as cents, sum(items)::bigint as items
-        from owed group by affiliate_id having sum(cents) > 0
+        from owed group by affiliate_id having sum(cents) > 0 and not are_payouts_blocked(affiliate_id)
     )
     select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents::float8 as total_cents,
            n.items > ${PAYOUT_CREDITS_LIMIT}::bigint as more_remains, false as is_too_much

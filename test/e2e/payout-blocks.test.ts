@@ -51,6 +51,8 @@ describe('blocked payouts of a creator', () => {
     expect(await founder.exportCsv()).toMatchObject({ status: 409, body: { code: 'payouts_blocked' } });
     expect(await paid()).toEqual({ cents: 0, payouts: 0 });
     expect(await get('/payouts/preview')).toMatchObject({ rows: [], totalCents: 0 });
+    const asOf = new Date().toISOString();
+    expect(await get(`/payouts/preview?asOf=${asOf}`)).toMatchObject({ rows: [], totalCents: 0 });
     expect(await get('/payouts/not-payable')).toMatchObject({
       rows: [{ affiliateId: creator, reason: 'payouts_blocked', balanceCents: 300, heldCents: 0 }],
     });
