@@ -50,7 +50,7 @@ function columnsOf(item: z.ZodObject, prefix = ''): string[] {
 }
 
 /** The names of instants. */
-const INSTANT = /(At|From|Until)$/;
+const INSTANT = /(At|From|Until)$|^asOf$/;
 
 /** Returns the cells of a row by column. An object that has a column of its own, because its fields vary, is JSON. */
 function cellsOf(

@@ -60,3 +60,15 @@ test('the event loop has a turn after each 200 rows of a list as CSV', async () 
   isDone = true;
   expect(turns).toBeGreaterThanOrEqual(CSV_ROWS / 200 - 1);
 });
+
+test('every instant of a row is ISO 8601, also `asOf`', async () => {
+  const runs = z.object({
+    items: z.array(z.object({ createdAt: z.number(), asOf: z.number(), cents: z.number() })),
+    nextCursor: z.string().nullable(),
+  });
+  const at = Date.UTC(2026, 10, 30, 12);
+  const { body } = await csvOfList(runs, 'payout-runs', undefined, async () =>
+    Promise.resolve({ items: [{ createdAt: at, asOf: at, cents: at }], nextCursor: null }),
+  );
+  expect(String(body)).toContain(`2026-11-30T12:00:00.000Z,2026-11-30T12:00:00.000Z,${at}`);
+});
