@@ -333,6 +333,34 @@ describe('the first payment of a customer', () => {
   });
 
   // @promise policy-numbers
+  test('a transfer of two givers makes nobody count with them, identified before it or after it', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const device = await founder.install();
+    const [one, two, before, after] = Array.from({ length: 4 }, () => `user-${randomUUID()}`) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    for (const user of [one, two, before]) await founder.identify(device, user);
+    await founder.revenuecat(
+      bodyOf(revenuecatTransfer({ from: [one, two], to: [before, after], occurredAt: Date.now() })),
+    );
+    await founder.identify(device, after);
+    const rows = await service.sql`
+      select customer_user_id, counts_with from bindings
+       where app_id = ${founder.app.id} and customer_user_id = any(${[before, after]}::text[])`;
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        { customerUserId: before, countsWith: null },
+        { customerUserId: after, countsWith: null },
+      ]),
+    );
+    for (const user of [before, after])
+      expect(await pay(user, Date.now() + 1_000)).toMatchObject({ amountCents: expect.any(Number) });
+  });
+
+  // @promise policy-numbers
   test('a paused creator and a price of a rule that pays nothing use up a number', async () => {
     await earnByPolicy(founder, service.sql, FIRST_ONLY);
     const user = await founder.customer();
