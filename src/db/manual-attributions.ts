@@ -113,7 +113,7 @@ export async function recordManualAttribution(
   return await findManualAttribution(tx, appId, id);
 }
 
-/** Inserts the attribution to a creator. False for an unknown one. */
+/** Inserts the attribution to a creator. False for an unknown one, and for a removed one, to whom no install or code attributes either. */
 async function insertAttribution(
   tx: Statements,
   { attributionId, appId, affiliateId, from }: NewManualAttribution,
@@ -122,7 +122,7 @@ async function insertAttribution(
   const rows = await tx`
     insert into attributions (id, app_id, affiliate_id, match_method, touched_at, first_open_at)
     select ${attributionId}::text, f.app_id, f.id, 'manual', ${touchedAt}, ${touchedAt}
-      from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId}
+      from affiliates f where f.app_id = ${appId} and f.id = ${affiliateId} and f.status <> 'removed'
     returning id`;
   return rows.length > 0;
 }

@@ -104,6 +104,22 @@ describe('a user who belongs to nobody', () => {
     });
   });
 
+  // @promise post-manual-attribution
+  test('is given to no removed creator, and can then be given to another one', async () => {
+    const user = randomUUID();
+    const removed = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/affiliates`, {
+      name: 'Bob',
+    });
+    await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${removed.id}`, { status: 'removed' });
+    const from = Date.now() - DAY_MS;
+    expect(
+      await give({ customerUserId: user, affiliateId: removed.id, from, expectedCents: 0 }),
+    ).toMatchObject({
+      status: 404,
+    });
+    expect((await give({ customerUserId: user })).status).toBe(201);
+  });
+
   test('payments from before a manual attribution are counted as settled, and others are not', async () => {
     const own = await setUpFounder(service);
     const at = Date.now() - DAY_MS;
