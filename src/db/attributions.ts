@@ -192,14 +192,22 @@ export async function findInstallCandidates(
 
 /**
  * A part of a statement that inserts a device's attribution (`added`): binds the remembered users in the same
- * statement, so that a process that dies leaves both or neither.
+ * statement, so that a process that dies leaves both or neither. A user who was erased since they were read is not remembered any more.
  */
-function bindUsersOfAdded(sql: Sql, appId: AppId, users: readonly RememberedUser[]) {
+function bindUsersOfAdded(
+  sql: Sql,
+  { appId, deviceId }: Pick<AttributedInstall, 'appId' | 'deviceId'>,
+  users: readonly RememberedUser[],
+) {
   const pairs = users.map((user) => ({ id: newId('binding'), ...user }));
   return sql.fragment`
     insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
     select u.id, ${appId}::text, u."customerUserId", added.id, to_timestamp(u."identifiedAt" / 1000.0)
-      from added, jsonb_to_recordset(${sql.json(pairs)}) u (id text, "customerUserId" text, "identifiedAt" bigint)
+      from added
+     cross join jsonb_to_recordset(${sql.json(pairs)}) u (id text, "customerUserId" text, "identifiedAt" bigint)
+     cross join lateral (
+       select from identities i
+        where i.app_id = ${appId} and i.device_id = ${deviceId} and i.customer_user_id = u."customerUserId" offset 0) i
      order by u."customerUserId"
     on conflict (app_id, customer_user_id) do nothing`;
 }
@@ -238,7 +246,7 @@ export async function attributeDevice(
        where ${clickId}::text is null or exists (select from claimed)
       on conflict (app_id, device_id) do nothing
       returning id
-    ), bound as (${bindUsersOfAdded(sql, appId, rememberedUsers)})
+    ), bound as (${bindUsersOfAdded(sql, { appId, deviceId }, rememberedUsers)})
     select id from added`;
   return added === undefined ? null : { attributionId: id, affiliateId, linkId, clickId, matchMethod };
 }
@@ -331,7 +339,7 @@ export async function attributeDeferred(
       returning id, click_id
     ), claimed as (
       update clicks set claimed_by_device = ${deviceId} where id in (select click_id from added)
-    ), bound as (${bindUsersOfAdded(sql, appId, rememberedUsers)})
+    ), bound as (${bindUsersOfAdded(sql, { appId, deviceId }, rememberedUsers)})
     select click_id from added`;
   return added === undefined
     ? null
