@@ -18,7 +18,6 @@ export function isPlaceholder(text: string): boolean {
   const plain = text
     .normalize('NFKC')
     .replaceAll(/\p{Cf}/gu, '')
-    .trim()
     .toLowerCase();
   return WITHOUT_CONTENT.test(plain) || PLACEHOLDERS.has(plain.replaceAll(/["'`\s_]/g, ''));
 }

@@ -4,6 +4,7 @@ import {
   CURRENCY_DECIMALS,
   commissionCents,
   decimalToMinor,
+  formatMinor,
   minorDecimals,
   roundHalfAwayFromZero,
   share,
@@ -45,6 +46,16 @@ describe('decimals of a currency', () => {
     expect(having(4).toSorted().join(' ')).toBe('CLF UYW');
     expect(CURRENCY_DECIMALS.size).toBe(26);
   });
+});
+
+test.each([
+  [0, 'USD', '0.00'],
+  [-5, 'usd', '-0.05'],
+  [1_999, 'USD', '19.99'],
+  [500, 'JPY', '500'],
+  [-1, 'KWD', '-0.001'],
+])('%i minor units of %s are written as %s', (minor, currency, text) => {
+  expect(formatMinor(minor, currency)).toBe(text);
 });
 
 describe('rounding', () => {

@@ -23,6 +23,39 @@ const rowOf = (n: number, method: FileRow['method'], payee: Payee | null): FileR
 const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
 
 describe('the files of a payout run', () => {
+  test('have the columns of their payment services, with the amounts in dollars', () => {
+    const methods = ['paypal', 'wise', 'other'] as const;
+    const [paypal, wise, other] = writePayoutFiles(
+      methods.map((method, n) => ({ ...rowOf(n, method, PAYEES[n] ?? null), amountCents: 123_456 + n })),
+    );
+    const idOf = (n: number) => rowOf(n, 'other', null).itemId;
+    expect([paypal?.method, paypal?.text]).toEqual([
+      'paypal',
+      `ann@example.com,1234.56,USD,${idOf(0)},Commissions,PAYPAL\r\n`,
+    ]);
+    expect([wise?.method, wise?.text]).toEqual([
+      'wise',
+      'name,recipientEmail,paymentReference,receiverType,amountCurrency,amount,sourceCurrency,targetCurrency\r\n' +
+        `Ben,ben@example.com,${idOf(1).slice(-16)},INSTITUTION,target,1234.57,USD,USD\r\n`,
+    ]);
+    expect([other?.method, other?.text]).toEqual([
+      'other',
+      'item_id,affiliate_id,affiliate_name,name,reference,amount_usd,currency\r\n' +
+        `${idOf(2)},aff_2,Creator 2,Cleo,Bank of June,1234.58,USD\r\n`,
+    ]);
+    // Paid by PayPal in the draft, and without a payee now.
+    const [unknown] = writePayoutFiles([rowOf(3, 'paypal', null), rowOf(4, 'wise', PAYEES[0] ?? null)]);
+    expect(unknown?.text.split('\r\n').slice(1)).toEqual([
+      `${idOf(3)},aff_3,Creator 3,,,0.04,USD`,
+      `${idOf(4)},aff_4,Creator 4,,,0.05,USD`,
+      '',
+    ]);
+    expect([
+      hasRowOf('other', other?.text ?? '', idOf(2)),
+      hasRowOf('other', other?.text ?? '', `x${idOf(2).slice(1)}`),
+    ]).toEqual([true, false]);
+  });
+
   test('have every row once, and their totals are those of their rows', () => {
     const anyRow = fc.tuple(
       fc.constantFrom<FileRow['method']>('paypal', 'wise', 'other'),

@@ -138,6 +138,13 @@ describe('the number of users and keys of an event', () => {
     expect(namesTooMany(event(fields(IDS_PER_EVENT + 1)))).toBe(true);
   });
 
+  test('counts the users and the keys of links', () => {
+    const links = (users: number) =>
+      Array.from({ length: users }, (_, n) => ({ key: 'sub_1', customerUserId: `user-${n}` }));
+    expect(namesTooMany(event({ userLinks: links(IDS_PER_EVENT - 1) }))).toBe(false);
+    expect(namesTooMany(event({ userLinks: links(IDS_PER_EVENT) }))).toBe(true);
+  });
+
   test('counts an id once, however often the event names it', () => {
     const same = Array.from({ length: 300 }, () => ({ key: 'sub_1', customerUserId: 'user-1' }));
     expect(namesTooMany(event({ userLinks: same }))).toBe(false);
