@@ -166,6 +166,7 @@ describe('a row of the balance', () => {
     [{ customer_facing_amount: '12.50 EUR' }, 'unreadable', 'customer_facing_amount'],
     [{ customer_facing_amount: 'EUR 12.50' }, 'unreadable', 'customer_facing_amount'],
     [{ customer_facing_amount: '12,50' }, 'unreadable', 'customer_facing_amount'],
+    [{ customer_facing_amount: '1e3' }, 'unreadable', 'customer_facing_amount'],
   ])('with %j is %s: %s', (over, kind, reason) => {
     expect(read(balance, { ...row, ...over })).toEqual({ kind, reason: expect.stringContaining(reason) });
   });
@@ -236,6 +237,26 @@ describe('the rows of one payment', () => {
     expect(object).not.toHaveProperty('payments');
     expect(merged({}, { ...back, customer_facing_amount: '-12.50' })).toBeNull();
     expect(merged(back)).toBeNull();
+  });
+
+  test('name no charge that only went back, and count from the last one that did not', () => {
+    const invoice = { invoice_id: 'in_1' };
+    const back = {
+      ...invoice,
+      reporting_category: 'charge_failure',
+      charge_id: 'ch_2',
+      payment_intent_id: 'pi_2',
+      customer_facing_amount: '-2.50',
+    };
+    for (const created_utc of ['2026-06-14 12:00:00', '2026-06-16 12:00:00']) {
+      const result = merged({ ...back, created_utc }, invoice);
+      expect(result?.created).toBe(AT);
+      expect(result?.data.object).toMatchObject({
+        amount_paid: 1_000,
+        charge: 'ch_1',
+        payments: { data: [{ payment: { payment_intent: 'pi_1', charge: 'ch_1' } }] },
+      });
+    }
   });
 
   test('of two charges at one time are two', () => {
