@@ -4,6 +4,7 @@ import type { ReturnedPayout } from '../domain/payout-run.ts';
 import type { AffiliateId, AppId, PayoutId, PayoutRunId, PayoutRunItemId } from '../domain/ids.ts';
 import { findPayeesAt } from './payees.ts';
 import { lockPayoutsOfAll } from './payout-lock.ts';
+import { isSentAgain } from './payout-transfers.ts';
 import type { Sql, Statements } from './sql.ts';
 
 /** The statement that the money of a payout `p` came back, if that holds and no run has sent it again since. */
@@ -11,7 +12,7 @@ const openReturnOf = (sql: Statements) => sql.fragment`
   select m.transfer_position as position, m.stated_at, is_return_contradicted(p.id, m.transfer_position) as is_contradicted
     from money_of_payout(p.id) m
    where m.transfer_state = 'returned'
-     and not exists (select from payout_run_items x where x.payout_id = p.id and x.return_position = m.transfer_position)`;
+     and not ${isSentAgain(sql, sql.fragment`p.id`, sql.fragment`m.transfer_position`)}`;
 
 /** The same, if no report contradicts it. */
 const returnOf = (sql: Statements) => sql.fragment`
@@ -83,7 +84,7 @@ function returnsOf(rows: readonly ReturnRow[]): Returns {
 const returned = (sql: Statements, appId: AppId) => sql.fragment`
   (select distinct t.payout_id from payout_transfers t
     where t.app_id = ${appId} and t.state = 'returned'
-      and not exists (select from payout_run_items x where x.payout_id = t.payout_id and x.return_position = t.position)) d
+      and not ${isSentAgain(sql, sql.fragment`t.payout_id`, sql.fragment`t.position`)}) d
   cross join lateral (select * from payouts x where x.id = d.payout_id offset 0) p
   cross join lateral (${openReturnOf(sql)}) r`;
 

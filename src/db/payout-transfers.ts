@@ -3,7 +3,7 @@ import { MOST_TRANSFERS } from '../domain/payout-transfer.ts';
 import type { MoneyState, TransferState } from '../domain/payout-transfer.ts';
 import { acting } from './audit.ts';
 import { violatedConstraint } from './errors.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql, Statements } from './sql.ts';
 
 /** The statements that each one can follow. */
 const FOLLOWS: Readonly<Record<TransferState, readonly (TransferState | 'none')[]>> = {
@@ -46,6 +46,14 @@ export interface Money {
   readonly statedAt: number;
 }
 
+/** Whether a run has sent the money again whose return a statement about a payout is. */
+export const isSentAgain = (
+  sql: Statements,
+  payoutId: Fragment,
+  position: Fragment,
+): Fragment => sql.fragment`
+  exists (select from payout_run_items x where x.payout_id = ${payoutId} and x.return_position = ${position})`;
+
 /**
  * Returns where the money of each payout is about which something is stated that holds. A return whose money a run has sent again is
  * answered: until something is stated about that, nobody has to send it.
@@ -57,7 +65,7 @@ export async function findMoney(
   const rows = await sql<Money & { readonly payoutId: PayoutId }>`
     select p as payout_id, m.transfer_state as state, m.stated_at
       from unnest(${payoutIds}::text[]) p cross join lateral money_of_payout(p) m
-     where not exists (select from payout_run_items i where i.payout_id = p and i.return_position = m.transfer_position)`;
+     where not ${isSentAgain(sql, sql.fragment`p`, sql.fragment`m.transfer_position`)}`;
   return new Map(rows.map(({ payoutId, ...money }) => [payoutId, money]));
 }
 
