@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { addressSite } from '../domain/addresses.ts';
 
@@ -16,28 +16,17 @@ export interface ConnectionLimits {
 class Connection {
   readonly socket: Socket;
   readonly site: Site;
-  /** The request that has no complete response yet. */
-  #request: IncomingMessage | null = null;
-  #response: ServerResponse | null = null;
+  /** Of the request that it works on; null without one. */
+  response: ServerResponse | null = null;
 
   constructor(socket: Socket, site: Site) {
     this.socket = socket;
     this.site = site;
   }
 
-  begin(request: IncomingMessage, response: ServerResponse): void {
-    this.#request = request;
-    this.#response = response;
-  }
-
-  end(): void {
-    this.#request = null;
-    this.#response = null;
-  }
-
   /** Whether it waits for its client: for a body that does not arrive, or for the reader of a response. */
   get waitsForClient(): boolean {
-    return this.#request?.complete === false || this.#response?.writableEnded === true;
+    return this.response !== null && (!this.response.req.complete || this.response.writableEnded);
   }
 }
 
@@ -116,13 +105,13 @@ export function limitConnections(
     const connection = open.get(request.socket);
     if (connection === undefined) return;
     const groups = [all, connection.site];
-    connection.begin(request, response);
+    connection.response = response;
     for (const group of groups) {
       group.waiting.delete(connection);
       group.busy.add(connection);
     }
     response.once('close', () => {
-      connection.end();
+      connection.response = null;
       if (!open.has(connection.socket)) return;
       for (const group of groups) {
         group.busy.delete(connection);
