@@ -450,14 +450,11 @@ describe('a resend run', () => {
     expect(draft).toMatchObject({ kind: 'resend', itemCount: 2, totalCents: 140 });
     const moneyOfPayouts = async () =>
       (await founder.ok<{ items: { money?: object }[] }>('GET', `${base}/payouts`)).items
-        .map(({ money = null }) => money)
-        .toSorted((one, other) => JSON.stringify(one).localeCompare(JSON.stringify(other)));
-    const [came, back, arrived] = await moneyOfPayouts();
-    expect([came, back, arrived]).toMatchObject([
-      { state: 'returned' },
-      { state: 'returned' },
-      { state: 'sent' },
-    ]);
+        .map(({ money = null }) => JSON.stringify(money))
+        .toSorted();
+    const back = expect.stringContaining('"state":"returned"');
+    const stated = await moneyOfPayouts();
+    expect(stated).toEqual([back, back, expect.stringContaining('"state":"sent"')]);
     await runs.approve(draft);
     const again = await runs.settled(draft);
     expect(again).toMatchObject({ status: 'settled', paidCount: 2, paidCents: 140 });
@@ -467,11 +464,7 @@ describe('a resend run', () => {
       { affiliateId: cleo, outcome: 'resent', payoutId: paid[2]?.payoutId, transferState: null },
     ]);
     // Who reads that it came back sends it a third time.
-    expect(await moneyOfPayouts()).toEqual(
-      [null, null, arrived].toSorted((one, other) =>
-        JSON.stringify(one).localeCompare(JSON.stringify(other)),
-      ),
-    );
+    expect(await moneyOfPayouts()).toEqual(['null', 'null', stated[2]]);
     const [file] = await runs.list<RunFile>(again, 'files');
     const text = await runs.download(again, file);
     expect(text.split('\r\n').slice(1, -1)).toEqual([

@@ -336,12 +336,8 @@ describe('the first payment of a customer', () => {
   test('a transfer of two givers makes nobody count with them, identified before it or after it', async () => {
     await earnByPolicy(founder, service.sql, FIRST_ONLY);
     const device = await founder.install();
-    const [one, two, before, after] = Array.from({ length: 4 }, () => `user-${randomUUID()}`) as [
-      string,
-      string,
-      string,
-      string,
-    ];
+    const [one, two] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
+    const [before, after] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
     for (const user of [one, two, before]) await founder.identify(device, user);
     await founder.revenuecat(
       bodyOf(revenuecatTransfer({ from: [one, two], to: [before, after], occurredAt: Date.now() })),

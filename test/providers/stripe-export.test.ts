@@ -185,11 +185,7 @@ describe('a row of the balance', () => {
 
 describe('the rows of one payment', () => {
   const partOf = (over: ExportRow): PaymentPart => {
-    const { bodies, isNegative = false } = eventOf(balance, { ...row, ...over }) as ReturnType<
-      typeof eventOf
-    > & {
-      isNegative?: boolean;
-    };
+    const { bodies, isNegative = false } = eventOf(balance, { ...row, ...over });
     const [body] = bodies;
     if (body === undefined) throw new Error('there is no event');
     return { body, isNegative };
