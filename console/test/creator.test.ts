@@ -177,23 +177,30 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     await goTo(page, 'Links');
     await page.getByText('earned $111.98').waitFor();
 
-    const schedule = async (minimumCents: number) => {
+    const schedule = async (minimumCents: number, withoutPayee: 'exclude' | 'include') => {
       const response = await fetch(`${service.url}/apps/${founder.appId}/settings`, {
         method: 'PATCH',
         headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
         body: JSON.stringify({
-          payoutSchedule: { day: new Date().getUTCDate() > 14 ? 1 : 28, timezone: 'UTC', minimumCents },
+          payoutSchedule: {
+            day: new Date().getUTCDate() > 14 ? 1 : 28,
+            timezone: 'UTC',
+            minimumCents,
+            withoutPayee,
+          },
         }),
       });
       expect(response.status).toBe(200);
       await goTo(page, 'Earnings');
       await page.reload();
     };
-    await schedule(0);
+    await schedule(0, 'exclude');
+    await next.getByText(/^You have no recipient yet: the run on .* leaves you out$/).waitFor();
+    await schedule(0, 'include');
     await next.getByText(/^Estimate for /).waitFor();
     expect(await next.innerText()).toMatch(/Next payout\s+\$\d+\.\d\d/);
     await checkPage(page, 'creator-next-payout');
-    await schedule(100_000);
+    await schedule(100_000, 'include');
     await next.getByText(/from \$1,000\.00 on: less is kept for later/).waitFor();
     expect(guarded.problems()).toEqual([]);
   });

@@ -108,17 +108,19 @@ export async function readHeldDates(
 }
 
 /**
- * Returns the net of what an affiliate holds at `asOf` and becomes due before a date, such as `2026-11-15`, has begun in a time zone. US cents.
+ * Returns the net of what an affiliate holds at `asOf` and becomes due before a date, such as `2026-11-15`, has begun in a time zone, US cents,
+ * and when it begins there, epoch ms.
  */
 export async function readDueBefore(
   sql: Sql,
   { appId, affiliateId }: { readonly appId: AppId; readonly affiliateId: AffiliateId },
   { date, timezone }: { readonly date: string; readonly timezone: string },
   asOf: number,
-): Promise<number> {
-  const { cents } = await sql.one<{ cents: number }>`
-    select coalesce(sum(c.amount_cents), 0)::float8 as cents from commissions c
-     where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at > ${instant(asOf)}
-       and c.due_at <= (${date}::text::date)::timestamp at time zone ${timezone}::text`;
-  return cents;
+): Promise<{ readonly cents: number; readonly beginsAt: number }> {
+  return await sql.one<{ cents: number; beginsAt: number }>`
+    select coalesce(sum(c.amount_cents), 0)::float8 as cents, min(epoch_ms(day.begin)) as begins_at
+      from (select (${date}::text::date)::timestamp at time zone ${timezone}::text) day (begin)
+      left join commissions c
+        on c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at > ${instant(asOf)}
+       and c.due_at <= day.begin`;
 }

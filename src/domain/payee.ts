@@ -75,7 +75,8 @@ export interface PayeeVersion {
 }
 
 /** Why a run of payouts leaves a creator out. */
-export type PayeeExclusion = 'no_payee' | 'payee_changed';
+export const PAYEE_EXCLUSIONS = ['no_payee', 'payee_changed'] as const;
+export type PayeeExclusion = (typeof PAYEE_EXCLUSIONS)[number];
 
 /** The payee of a creator at an instant. */
 export interface PayeeAt<V extends PayeeVersion> {

@@ -184,8 +184,15 @@ function reasonNotToSend(
   { isBlocked, payeeExclusion }: Payable,
   { includesWithoutPayee }: Pick<PayoutRunTerms, 'includesWithoutPayee'>,
 ): 'payouts_blocked' | PayeeExclusion | null {
-  if (isBlocked) return 'payouts_blocked';
-  return payeeExclusion === 'no_payee' && includesWithoutPayee ? null : payeeExclusion;
+  return isBlocked ? 'payouts_blocked' : exclusionByPayee(payeeExclusion, includesWithoutPayee);
+}
+
+/** Returns why a run leaves a creator out because of the payee. A run that also pays creators without one leaves out those whose new one waits. */
+export function exclusionByPayee(
+  excludedAs: PayeeExclusion | null,
+  includesWithoutPayee: boolean,
+): PayeeExclusion | null {
+  return excludedAs === 'no_payee' && includesWithoutPayee ? null : excludedAs;
 }
 
 /** What became of an item of a resend run: its money is in a file, or why it is not. */

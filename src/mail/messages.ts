@@ -70,7 +70,7 @@ function payeeChanged(facts: FactsOf<'payee_changed'>, app: Foreign): Message {
       blocks: [
         paragraph(
           ...who,
-          ' removed where your payouts go. Payout runs leave you out until there is a new recipient.',
+          ' removed where your payouts go. Payout runs can leave you out until there is a new recipient.',
         ),
         paragraph('If you did not expect this, ask ', app, '.'),
         pageButton(facts.pageUrl),

@@ -14,6 +14,7 @@ import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { closeGate } from '../support/gate.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { cookieOf, creatorLink, OWN_PAGE, signIn, signInCreator } from '../support/sessions.ts';
 import { untilWaiting } from '../support/waiting.ts';
 
@@ -378,24 +379,26 @@ describe('what a creator sees', () => {
   });
 
   // @promise creator-next-run
-  test('the next run of the payout schedule has its date and what it would pay, and is left out without one and under review', async () => {
+  test('the next run of the payout schedule has its date, what it would pay, and why it leaves the creator out, and is absent without one and under review', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
     const headers = await signInCreator(api, own, affiliateId);
     const nextRun = async () =>
-      (
-        await get<{ nextRun?: { date: string; estimatedCents: number; minimumCents: number } }>(
-          headers,
-          '/creator/overview',
-        )
-      ).nextRun;
+      (await get<{ nextRun?: { date: string; exclusionReason?: string } }>(headers, '/creator/overview'))
+        .nextRun;
     expect(await nextRun()).toBeUndefined();
     const day = new Date(api.clock.now).getUTCDate() > 14 ? 1 : 28;
-    const payoutSchedule = { day, timezone: 'Pacific/Kiritimati', minimumCents: 1_000 };
-    const settings = { key: own.key, body: { payoutSchedule } };
-    expect((await api.call('PATCH', `/apps/${own.appId}/settings`, settings)).status).toBe(200);
+    const schedule = async (withoutPayee: 'exclude' | 'include') => {
+      const payoutSchedule = { day, timezone: 'Pacific/Kiritimati', minimumCents: 1_000, withoutPayee };
+      const settings = { key: own.key, body: { payoutSchedule } };
+      expect((await api.call('PATCH', `/apps/${own.appId}/settings`, settings)).status).toBe(200);
+    };
+    await schedule('exclude');
     const date = (await nextRun())?.date ?? '';
     expect(date).toMatch(day === 1 ? /^\d{4}-\d\d-01$/ : /^\d{4}-\d\d-28$/);
+    const withoutPayee = { date, estimatedCents: 0, minimumCents: 1_000, exclusionReason: 'no_payee' };
+    expect(await nextRun()).toEqual(withoutPayee);
+    await schedule('include');
     expect(await nextRun()).toEqual({ date, estimatedCents: 0, minimumCents: 1_000 });
     // The day begins there 14 hours before it does in UTC.
     const begin = Date.parse(`${date}T00:00:00+14:00`);
@@ -407,6 +410,22 @@ describe('what a creator sees', () => {
     ] as const)
       await insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt, matured });
     expect(await nextRun()).toEqual({ date, estimatedCents: 320, minimumCents: 1_000 });
+    // Whoever has a new payee is left out by either kind, until it counts.
+    const payee = { key: own.key, body: { method: 'paypal', recipient: { email: 'creator@example.com' } } };
+    const path = `/apps/${own.appId}/affiliates/${affiliateId}/payee`;
+    expect((await api.call('PUT', path, payee)).status).toBe(200);
+    for (const [countsFrom, reason] of [
+      [begin + 1, { exclusionReason: 'payee_changed' }],
+      [begin, {}],
+    ] as const) {
+      await runOn(
+        api.database.url,
+        `alter table payees disable trigger payees_guard;
+         update payees set set_at = to_timestamp(${countsFrom / 1_000}) - interval '1 day', counts_from = to_timestamp(${countsFrom / 1_000});
+         alter table payees enable trigger payees_guard`,
+      );
+      expect(await nextRun()).toEqual({ date, estimatedCents: 320, minimumCents: 1_000, ...reason });
+    }
     const body = { state: 'blocked', reason: 'Refunds of May' };
     const blocks = `/apps/${own.appId}/affiliates/${affiliateId}/payout-blocks`;
     expect((await api.call('POST', blocks, { key: own.key, body })).status).toBe(201);

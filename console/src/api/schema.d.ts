@@ -10846,6 +10846,11 @@ export interface components {
                  * @example 1999
                  */
                 minimumCents: number;
+                /**
+                 * @description Why the run would leave you out: `no_payee`, there is none; `payee_changed`, the new one does not count yet then. Absent if it pays you.
+                 * @enum {string}
+                 */
+                exclusionReason?: "no_payee" | "payee_changed";
             };
         };
         /** @description The creator's counts and earnings per hour, day, week or month. */

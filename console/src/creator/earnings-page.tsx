@@ -51,14 +51,18 @@ function Next({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
         {nextDueAt === null ? 'Nothing is held' : `On ${formatDate(nextDueAt)}`}
       </Tile>
     );
-  const { date, estimatedCents, minimumCents } = nextRun;
+  const { date, estimatedCents, minimumCents, exclusionReason } = nextRun;
   // A date of the founder's wall clock, which is the same one everywhere.
   const day = formatDate(Date.parse(`${date}T12:00`));
   return (
     <Tile isFirst name="Next payout" value={formatMoney(estimatedCents)}>
-      {estimatedCents < minimumCents
-        ? `On ${day}, from ${formatMoney(minimumCents)} on: less is kept for later`
-        : `Estimate for ${day}`}
+      {exclusionReason === 'no_payee' && `You have no recipient yet: the run on ${day} leaves you out`}
+      {exclusionReason === 'payee_changed' &&
+        `Your new recipient does not count by ${day}: a later run pays you`}
+      {exclusionReason === undefined &&
+        (estimatedCents < minimumCents
+          ? `On ${day}, from ${formatMoney(minimumCents)} on: less is kept for later`
+          : `Estimate for ${day}`)}
     </Tile>
   );
 }

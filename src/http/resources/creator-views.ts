@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { CreatorPayout } from '../../db/creator-statements.ts';
 import type { Money } from '../../db/payout-transfers.ts';
+import { PAYEE_EXCLUSIONS } from '../../domain/payee.ts';
 import * as enums from '../enum-fields.ts';
 import { cents, count, currency, epochMs, idOf, orNull, rateBps, textField } from '../fields.ts';
 import { BRAND_COLOR } from './apps-views.ts';
@@ -63,6 +64,12 @@ export const overview = z
           'What is due now, and what becomes due until then. Refunds and purchases can change it. Never negative.',
         ),
         minimumCents: cents('Less than this is not paid then. It is kept for a later run.'),
+        exclusionReason: z
+          .enum(PAYEE_EXCLUSIONS)
+          .describe(
+            'Why the run would leave you out: `no_payee`, there is none; `payee_changed`, the new one does not count yet then. Absent if it pays you.',
+          )
+          .optional(),
       })
       .describe(
         'The next run of the payout schedule, which somebody approves. Absent if the app has no schedule, and while payouts are under review.',

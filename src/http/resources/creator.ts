@@ -6,12 +6,15 @@ import { listLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readDueBefore, readHeldDates } from '../../db/overviews.ts';
 import { isRefusedValue } from '../../db/errors.ts';
 import { arePayoutsBlocked } from '../../db/payout-blocks.ts';
-import { findPayee } from '../../db/payees.ts';
+import { findPayee, findPayeesAt } from '../../db/payees.ts';
 import { listPayouts } from '../../db/payout-lists.ts';
 import { isMonthOver } from '../../db/payout-run-drafts.ts';
 import { findMoney, findMoneyOfRows } from '../../db/payout-transfers.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AffiliateId, AppId } from '../../domain/ids.ts';
+import { payeeAt } from '../../domain/payee.ts';
+import type { PayeeExclusion } from '../../domain/payee.ts';
+import { exclusionByPayee } from '../../domain/payout-run.ts';
 import { nextRunDate } from '../../domain/payout-schedule.ts';
 import type { PayoutSchedule } from '../../domain/payout-schedule.ts';
 import { listWorkingCodes } from '../../db/codes.ts';
@@ -72,12 +75,29 @@ async function findNextRun(
     const due = nextRunDate(schedule, now);
     const isOver = await isMonthOver(sql, scope.appId, due.slice(0, 'YYYY-MM'.length));
     const date = nextRunDate(schedule, now, isOver);
-    const becomesDue = await readDueBefore(sql, scope, { date, timezone }, now);
-    return { date, estimatedCents: Math.max(maturedCents + becomesDue, 0), minimumCents };
+    const { cents, beginsAt } = await readDueBefore(sql, scope, { date, timezone }, now);
+    const reason = await readExclusion(sql, scope, schedule, Math.max(beginsAt, now));
+    return {
+      date,
+      estimatedCents: Math.max(maturedCents + cents, 0),
+      minimumCents,
+      ...(reason === null ? {} : { exclusionReason: reason }),
+    };
   } catch (error) {
     if (error instanceof RangeError || isRefusedValue(error)) return null;
     throw error;
   }
+}
+
+/** Returns why a run of the payout schedule at an instant, epoch ms, would leave a creator out because of the payee. */
+async function readExclusion(
+  sql: Sql,
+  { appId, affiliateId }: { readonly appId: AppId; readonly affiliateId: AffiliateId },
+  { withoutPayee }: PayoutSchedule,
+  at: number,
+): Promise<PayeeExclusion | null> {
+  const versions = (await findPayeesAt(sql, appId, [affiliateId], at)).get(affiliateId) ?? [];
+  return exclusionByPayee(payeeAt(versions, at).excludedAs, withoutPayee === 'include');
 }
 
 export const creatorRoutes = [
