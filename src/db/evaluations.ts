@@ -307,10 +307,13 @@ function clearConverted(sql: Statements, { evaluation }: Application): Fragment 
      where e.id = any(${[...evaluation.converted]}::text[]) and e.likely_cause = 'missing_exchange_rate'`;
 }
 
-/** Stores the time of the first payment of a customer: of bindings that count together, the first one that pays has it. */
+/**
+ * Stores the time of the first payment of a customer, and through which attribution it earned: of bindings that count together, the first
+ * one that pays has it.
+ */
 function markFirstPaid(sql: Statements, { evaluation }: Application): Fragment {
   return sql.fragment`
-    update bindings b set first_paid_at = locked.occurred_at
+    update bindings b set first_paid_at = locked.occurred_at, first_paid_attribution_id = locked.attribution_id
       from locked
      where b.id = ${evaluation.binding?.bindingId ?? null} and b.first_paid_at is null
        and not exists (select from bindings y where y.id = b.counts_with and y.first_paid_at is not null)

@@ -355,17 +355,20 @@ create table bindings (
   counts_with text collate "C",
   reassigned_at timestamp with time zone,
   key_source text collate "C",
+  first_paid_attribution_id text collate "C",
   constraint bindings_pkey PRIMARY KEY (id),
   constraint bindings_app_id_customer_user_id_key UNIQUE (app_id, customer_user_id),
   constraint bindings_app_id_id_key UNIQUE (app_id, id),
   constraint bindings_app_id_attribution_id_fkey FOREIGN KEY (app_id, attribution_id) REFERENCES attributions(app_id, id),
+  constraint first_payment_has_its_attribution FOREIGN KEY (app_id, first_paid_attribution_id) REFERENCES attributions(app_id, id),
   constraint bindings_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512))),
-  constraint key_is_of_a_provider CHECK ((key_source ~ '^[a-z]{1,20}$'::text))
+  constraint key_is_of_a_provider CHECK ((key_source ~ '^[a-z]{1,20}$'::text)),
+  constraint only_paid_ones_have_its_attribution CHECK (((first_paid_attribution_id IS NULL) OR (first_paid_at IS NOT NULL)))
 );
 CREATE INDEX bindings_that_count_with ON bindings USING btree (counts_with) WHERE (counts_with IS NOT NULL);
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
 CREATE TRIGGER bindings_count_with_giver BEFORE INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION count_with_giver();
-CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR (old.key_source IS DISTINCT FROM new.key_source) OR ((old.reassigned_at IS NOT NULL) AND (old.reassigned_at IS DISTINCT FROM new.reassigned_at)) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
+CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR (old.counts_with IS DISTINCT FROM new.counts_with) OR (old.key_source IS DISTINCT FROM new.key_source) OR ((old.reassigned_at IS NOT NULL) AND (old.reassigned_at IS DISTINCT FROM new.reassigned_at)) OR ((old.first_paid_at IS NOT NULL) AND ((old.first_paid_at IS DISTINCT FROM new.first_paid_at) OR (old.first_paid_attribution_id IS DISTINCT FROM new.first_paid_attribution_id))))) EXECUTE FUNCTION forbid_binding_change();
 CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION roll_up_binding();
 CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE OF first_paid_at ON bindings FOR EACH ROW WHEN (((old.first_paid_at IS NULL) AND (new.first_paid_at IS NOT NULL))) EXECUTE FUNCTION roll_up_paid_user();
 CREATE TRIGGER bindings_roll_up_paid_new AFTER INSERT ON bindings FOR EACH ROW WHEN ((new.first_paid_at IS NOT NULL)) EXECUTE FUNCTION roll_up_paid_user();
@@ -2290,7 +2293,7 @@ UNION ALL
     0 AS paid_cents,
     0 AS matured_count
    FROM (bindings b
-     JOIN attributions a ON (((a.id)::text = (b.attribution_id)::text)))
+     JOIN attributions a ON (((a.id)::text = COALESCE(b.first_paid_attribution_id, (b.attribution_id)::text))))
   WHERE (b.first_paid_at IS NOT NULL)
 UNION ALL
  SELECT revenue_entries.app_id,
@@ -4552,7 +4555,7 @@ AS $function$
 begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, paid_users)
   select new.app_id, affiliate_id, link_id, rollup_bucket(new.first_paid_at), 1
-    from attributions where id = new.attribution_id;
+    from attributions where id = coalesce(new.first_paid_attribution_id, new.attribution_id);
   return null;
 end $function$;
 

@@ -19,6 +19,7 @@ import {
   stripeInvoicePaid,
   stripeRefund,
 } from '../support/provider-fixtures.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -359,6 +360,30 @@ describe('a user who belongs to somebody', () => {
       ).funnel;
     expect(await funnelOf(other.affiliateId)).toMatchObject({ installs: 0, identified: 0 });
     expect(await funnelOf(founder.affiliateId)).toMatchObject({ installs: 1, identified: 1 });
+  });
+
+  // @promise manual-counts
+  test('counts as paying for whoever earned from the first payment', async () => {
+    const other = await founder.newAffiliate('Other');
+    const [early, late] = [await founder.customer(), await founder.customer()];
+    await pay(early, Date.now() - HOUR_MS);
+    for (const customerUserId of [early, late])
+      await give({ customerUserId, affiliateId: other.affiliateId });
+    for (const user of [early, late]) await pay(user, Date.now() + 2_000);
+    const paidOf = async (affiliateId: string) =>
+      (
+        await founder.ok<{ funnel: { paid: number } }>(
+          'GET',
+          `/apps/${founder.app.id}/affiliates/${affiliateId}/overview`,
+        )
+      ).funnel.paid;
+    expect([await paidOf(founder.affiliateId), await paidOf(other.affiliateId)]).toEqual([1, 1]);
+    await expect(
+      runOn(
+        service.database.url,
+        `update bindings set first_paid_attribution_id = attribution_id where customer_user_id = '${late}'`,
+      ),
+    ).rejects.toThrow(/cannot be changed/);
   });
 
   // @promise manual-nobody
