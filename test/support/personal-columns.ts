@@ -30,7 +30,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
     none: 'actor_kind actor_label action object_kind object_id object_label before after request_id',
   },
   attributions: { none: 'match_method sdk code_id', pseudonym: 'device_id' },
-  bindings: { none: 'counts_with key_source', pseudonym: 'customer_user_id' },
+  bindings: { none: 'counts_with key_source first_paid_attribution_id', pseudonym: 'customer_user_id' },
   clicks: { removed: 'claim_token ip_hash user_agent', pseudonym: 'claimed_by_device' },
   // What creators give to many customers.
   codes: { none: 'namespace value external_id' },
