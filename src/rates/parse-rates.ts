@@ -6,6 +6,8 @@ export class RatesFileError extends Error {
 }
 
 const OPERATOR_HEADER = 'date,currency,usd_rate';
+/** One unit of no currency is worth more: a rate above it is the wrong way round, and what it converts stays converted. */
+const MOST_DOLLARS = 10;
 const CURRENCY = /^[A-Z]{3}$/;
 const RATE = /^\d{1,12}(\.\d{1,12})?$/;
 const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -105,7 +107,14 @@ function parseOperatorFile(lines: readonly Line[], today: string): ReferenceRate
     if (currency === 'USD') throw errorAt(line, 'USD needs no rate.');
     if (seen.has(currency + day)) throw errorAt(line, `${currency} appears twice for ${day}.`);
     seen.add(currency + day);
-    return { currency, day, units: '1', worthUsd: rateIn(line, usdRate, currency) };
+    const worthUsd = rateIn(line, usdRate, currency);
+    if (Number(worthUsd) > MOST_DOLLARS) {
+      throw errorAt(
+        line,
+        `one ${currency} is not worth ${worthUsd} dollars. usd_rate is the dollars for one unit, not the units for a dollar.`,
+      );
+    }
+    return { currency, day, units: '1', worthUsd };
   });
 }
 

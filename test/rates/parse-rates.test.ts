@@ -108,6 +108,11 @@ describe("the operator's own file", () => {
     ['zero', own('2026-02-27,ARS,0'), /^line 2: the rate of ARS must be a decimal above zero/],
     ['a rate of the next day', own('2026-03-03,ARS,1'), /^line 2: 2026-03-03 is in the future/],
     ['too many digits', own('2026-02-27,ARS,0.1234567890123'), /^line 2: the rate of ARS/],
+    [
+      'units per dollar',
+      own('2026-02-27,KWD,3.25', '2026-02-27,VND,25400'),
+      'line 3: one VND is not worth 25400 dollars. usd_rate is the dollars for one unit, not the units for a dollar.',
+    ],
   ])('a file with %s is refused with the number of the line', (_title, text, message) => {
     expect(() => parseRates(text, TODAY)).toThrow(RatesFileError);
     expect(() => parseRates(text, TODAY)).toThrow(message);
