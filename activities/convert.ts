@@ -5,8 +5,7 @@ import { isDatabaseUnavailable } from '../src/db/errors.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
-import type { PaymentId } from '../src/domain/ids.ts';
-import { evaluateEach } from './evaluate.ts';
+import { evaluateInTime } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
 
@@ -15,15 +14,11 @@ export interface ConvertActivityDeps extends Pick<WorkEvents, 'onCommissions' | 
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
-  /** After which time a page begins no further payments, ms; 15 s by default. */
+  /** After which time a page begins no further payments, ms. */
   readonly convertPageMs?: number;
 }
 
 const PAGE = 50;
-/** A page begins no further payments after this, ms: it is done before its time is over, also if each takes as long as a statement may. */
-const PAGE_MS = 15_000;
-/** Payments that are read and evaluated together. */
-const AT_A_TIME = 3;
 /** The position of a page of marked payments: until when they were marked, epoch ms. */
 const MARKED_PAGE = /^marked:(\d+)$/;
 
@@ -50,7 +45,7 @@ export function createConvertActivities({
   limits,
   onCommissions,
   onBindings,
-  convertPageMs = PAGE_MS,
+  convertPageMs,
 }: ConvertActivityDeps): ConvertActivities {
   /** Runs one of the two searches. One that fails, such as one that takes too long, does not stop the payments of the other. */
   async function search<T>(what: string, find: () => Promise<readonly T[]>) {
@@ -61,20 +56,6 @@ export function createConvertActivities({
       logger.warn({ err: error, msg: `payments that ${what} were not found; a later run searches again` });
       return { found: [], failure: error };
     }
-  }
-
-  /** Evaluates payments in their order, a few at a time, until the time of a page is over. `left` are those after them. */
-  async function evaluateInTime(paymentIds: readonly PaymentId[]) {
-    const endsAt = performance.now() + convertPageMs;
-    let [evaluated, failed, end] = [0, 0, 0];
-    while (end < paymentIds.length && (end === 0 || performance.now() < endsAt)) {
-      const some = paymentIds.slice(end, end + AT_A_TIME);
-      const done = await evaluateEach({ sql, logger, limits, onCommissions, onBindings }, some);
-      evaluated += done.evaluated;
-      failed += done.failed;
-      end += some.length;
-    }
-    return { evaluated, failed, left: new Set(paymentIds.slice(end)) };
   }
 
   return {
@@ -96,7 +77,9 @@ export function createConvertActivities({
       if (failure !== null && convertFailure !== null) throw failure;
       const failures = [failure, convertFailure].filter((each) => each !== null).length;
       const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
-      const { evaluated, failed: unevaluated, left } = await evaluateInTime(paymentIds);
+      const deps = { sql, logger, limits, onCommissions, onBindings };
+      const { evaluated, failed: unevaluated, done } = await evaluateInTime(deps, paymentIds, convertPageMs);
+      const left = new Set(paymentIds.slice(done));
       const failed = unevaluated + failures;
       if (evaluated > 0)
         logger.info({

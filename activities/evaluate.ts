@@ -180,3 +180,32 @@ export async function evaluateEach(
   }
   return { evaluated, failed, commissions, hasBound };
 }
+
+/** A page begins no further payments after this, ms: it is done before its time is over, also if each takes as long as a statement may. */
+const PAGE_MS = 15_000;
+/** Payments that are read and evaluated together. */
+const AT_A_TIME = 3;
+
+/** Evaluates payments of a page in their order, a few at a time, until the time of a page is over: the first `done` of them, at least one. */
+export async function evaluateInTime(
+  deps: EvaluateEachDeps,
+  paymentIds: readonly PaymentId[],
+  pageMs: number = PAGE_MS,
+): Promise<{
+  readonly evaluated: number;
+  readonly failed: number;
+  readonly commissions: number;
+  readonly done: number;
+}> {
+  const endsAt = performance.now() + pageMs;
+  let [evaluated, failed, commissions, done] = [0, 0, 0, 0];
+  while (done < paymentIds.length && (done === 0 || performance.now() < endsAt)) {
+    const some = paymentIds.slice(done, done + AT_A_TIME);
+    const result = await evaluateEach(deps, some);
+    evaluated += result.evaluated;
+    failed += result.failed;
+    commissions += result.commissions;
+    done += some.length;
+  }
+  return { evaluated, failed, commissions, done };
+}

@@ -5,7 +5,7 @@ import type { Sql } from '../src/db/sql.ts';
 import { bindSignedInUsers, findSignedInUsers } from '../src/db/signed-in-users.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { EvaluationLimits } from '../src/domain/evaluation.ts';
-import { evaluateEach } from './evaluate.ts';
+import { evaluateInTime } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 import type { WorkEvents } from './work-events.ts';
 
@@ -14,6 +14,8 @@ export interface HealActivityDeps extends Pick<WorkEvents, 'onCommissions' | 'on
   readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
+  /** After which time a page begins no further payments, ms. */
+  readonly healPageMs?: number;
 }
 
 const PAGE = 50;
@@ -29,6 +31,7 @@ export function createHealActivities({
   limits,
   onCommissions,
   onBindings,
+  healPageMs,
 }: HealActivityDeps): HealActivities {
   return {
     /**
@@ -50,13 +53,14 @@ export function createHealActivities({
         }
       }
       const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);
-      const { commissions: healed } = await evaluateEach(
+      const { commissions: healed, done } = await evaluateInTime(
         { sql, logger, limits, onCommissions, onBindings },
         page,
+        healPageMs,
       );
       if (healed > 0) logger.info({ bindingId, healed, msg: 'earlier payments were attributed' });
-      const last = page.at(-1);
-      if (last !== undefined && page.length === PAGE) return last;
+      const last = page[done - 1];
+      if (last !== undefined && (page.length === PAGE || done < page.length)) return last;
       await markHealed(sql, bindingId);
       return null;
     },

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import pino from 'pino';
 import type { Activities } from '../../activities/index.ts';
 import { evaluateAndApply, newBindings } from '../../activities/evaluate.ts';
+import { createHealActivities } from '../../activities/heal.ts';
 import { applyEvaluation } from '../../src/db/evaluations.ts';
 import { loadPayments } from '../../src/db/payments.ts';
 import type { StoredPayment } from '../../src/db/payments.ts';
@@ -142,12 +144,13 @@ async function convert(): Promise<number> {
   return evaluated;
 }
 
-async function heal(userId: string): Promise<boolean> {
+/** Runs the pages of the workflow that heals a user. Returns whether the user is healed. */
+async function heal(userId: string, healing: Pick<Activities, 'healPage'> = activities): Promise<boolean> {
   const { id } = await api.sql.one<{
     id: string;
   }>`select id from bindings where customer_user_id = ${userId}`;
   let after: string | null = null;
-  do after = await activities.healPage(id, after);
+  do after = await healing.healPage(id, after);
   while (after !== null);
   const row = await api.sql.one<{ isHealed: boolean }>`
     select healed_at is not null as is_healed from bindings where id = ${id}`;
@@ -213,6 +216,32 @@ describe('payments that wait for the user of a subscription', () => {
     expect(await books()).toEqual({ earnings: 51, cents: 51 * 200, unevaluated: 0, marked: 0 });
     await deliver(subscriptionOf(subscriptionId, userId));
     expect(await convert()).toBe(0);
+  });
+
+  test('are all evaluated by the heal of their user, in their order, although a page has time for a few', async () => {
+    const userId = `user-${randomUUID()}`;
+    const occurredAt = Date.now() - DAY_MS;
+    for (let n = 0; n < 7; n += 1)
+      await deliver(bodyOf(stripeInvoicePaid({ userId, amount: 1_000, occurredAt })));
+    const at = Date.now() - 5 * DAY_MS;
+    const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: at, codeEnteredAt: at };
+    expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
+    await identify(userId);
+    const earned: number[] = [];
+    const hurried = createHealActivities({
+      sql: api.sql,
+      logger: pino({ level: 'silent' }),
+      onCommissions: () => {},
+      onBindings: () => {},
+      healPageMs: 0,
+    });
+    const healPage = async (id: string, after: string | null) => {
+      const next = await hurried.healPage(id, after);
+      earned.push((await books()).earnings);
+      return next;
+    };
+    expect(await heal(userId, { healPage })).toBe(true);
+    expect(earned).toEqual([3, 6, 7]);
   });
 
   // @promise waiting-payments-all
