@@ -49,7 +49,10 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
   await sql`update payout_runs set relayed_at = '-infinity' where status = 'approved' and ${recent(sql.fragment`relayed_at`)}`;
 }
 
-/** Counts the work without an outcome. With `since`, epoch ms: only what the relay has not claimed since then. */
+/**
+ * Counts the work without an outcome. With `since`, epoch ms: only what the relay has not claimed since then, and payments that were not
+ * evaluated again since then.
+ */
 export async function countOpenWork(sql: Sql, since: number | null = null): Promise<OpenWork> {
   const unclaimed = (claimedAt: Fragment) =>
     since === null ? sql.fragment`true` : sql.fragment`${claimedAt} < ${instant(since)}::timestamptz`;
@@ -68,7 +71,8 @@ export async function countOpenWork(sql: Sql, since: number | null = null): Prom
              where completed_at is null and ${since === null ? sql.fragment`true` : sql.fragment`relay_at <= now()`}) as messages,
            (select count(*)::int from emails
              where ended_at is null and ${since === null ? sql.fragment`true` : sql.fragment`relay_at <= now()`}) as emails,
-           (select count(*)::int from payments where recheck_since is not null) as payments`;
+           (select count(*)::int from payments
+             where recheck_since is not null and ${unclaimed(sql.fragment`recheck_since`)}) as payments`;
 }
 
 /** What waits without being work for the relay. */

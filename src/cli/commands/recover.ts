@@ -26,7 +26,7 @@ async function untilNone(changePage: (limit: number) => Promise<number>): Promis
 
 const KINDS = Object.keys(RELAYED) as (keyof typeof RELAYED)[];
 
-const isStarted = (work: OpenWork): boolean => KINDS.every((kind) => work[kind] === 0);
+const isStarted = (work: OpenWork): boolean => KINDS.every((kind) => work[kind] === 0) && work.payments === 0;
 
 /** Waits until the running service has claimed all open work, or claims nothing more for `patienceMs`. Returns the rest. */
 async function waitUntilClaimed(sql: Sql, since: number, patienceMs: number): Promise<OpenWork> {
@@ -61,16 +61,16 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
         const left = await waitUntilClaimed(sql, now, serviceTimeoutMs);
         const { pending, nextDueAt, openPayoutRequests } = await readWaiting(sql);
         const ok = isStarted(left);
-        const work = KINDS.map((kind) => ({
-          work: RELAYED[kind],
+        const row = (work: string, kind: keyof OpenWork) => ({
+          work,
           open: found[kind],
           started: Math.max(0, found[kind] - left[kind]),
-        }));
+        });
         print(
           { ok, open: found, left, matured, closed, pending, nextDueAt, openPayoutRequests },
           [
-            ...work,
-            { work: 'payments to evaluate again', open: found.payments, started: found.payments },
+            ...KINDS.map((kind) => row(RELAYED[kind], kind)),
+            row('payments to evaluate again', 'payments'),
             { work: 'overdue commissions', open: matured, started: matured },
             { work: 'abandoned exports, closed without a payout', open: closed, started: closed },
           ],
