@@ -1,28 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, rename, rm } from 'node:fs/promises';
+import { access, link, rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import type { Duplex } from 'node:stream';
+import { errorCode } from '../embedded/error-text.ts';
 
 /**
  * Writes a new file that only its owner can read, through `transform`. The file has its name once it is complete and on the
- * disk: until then it is `<path>.partial`, which is removed when `chunks` fails. An existing file is never replaced. Throws the
- * error of `chunks`, or of the file system (`EEXIST` when the file exists).
+ * disk: until then it is a file beside it whose name ends in `.partial`, which is removed when `chunks` fails. Two processes at the same
+ * time have one each. An existing file is never replaced. Throws the error of `chunks`, or of the file system (`EEXIST` when the file exists).
  */
 export async function writeNewFile(
   path: string,
   chunks: AsyncIterable<string>,
   transform: Duplex,
 ): Promise<void> {
-  const partial = `${path}.partial`;
+  const partial = partialName(path);
   await refuseExisting(path);
-  // What a process that was killed left behind.
-  await rm(partial, { force: true });
   try {
     const file = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true });
     await pipeline(chunks, transform, file);
-    await refuseExisting(path);
-    await rename(partial, path);
+    await giveName(partial, path);
   } finally {
     await rm(partial, { force: true });
   }
@@ -34,12 +32,28 @@ export async function writeNewFile(
  * file system.
  */
 export async function replaceFile(path: string, chunks: AsyncIterable<string>): Promise<void> {
-  const partial = `${path}.${randomUUID()}.partial`;
+  const partial = partialName(path);
   try {
     await pipeline(chunks, createWriteStream(partial, { flags: 'wx', flush: true }));
     await rename(partial, path);
   } finally {
     await rm(partial, { force: true });
+  }
+}
+
+const partialName = (path: string): string => `${path}.${randomUUID()}.partial`;
+
+/** What a file system without hard links answers. */
+const WITHOUT_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+
+/** Gives a complete file its name, unless another file has it. A file system without hard links checks that before, and not at once. */
+async function giveName(partial: string, path: string): Promise<void> {
+  try {
+    await link(partial, path);
+  } catch (error) {
+    if (!WITHOUT_LINKS.has(errorCode(error) ?? '')) throw error;
+    await refuseExisting(path);
+    await rename(partial, path);
   }
 }
 

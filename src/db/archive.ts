@@ -46,6 +46,11 @@ export interface ArchiveOptions extends SessionLimits {
   readonly onWait?: ((line: string) => void) | undefined;
 }
 
+export interface ImportOptions extends ArchiveOptions {
+  /** Runs before the first row is written, once the database is known to have none and the schema of the archive. */
+  readonly onEmpty?: () => Promise<void>;
+}
+
 async function openSession(
   url: string,
   direction: 'export' | 'import',
@@ -237,7 +242,7 @@ async function insertRows(
 export async function importArchive(
   url: string,
   { header, lines }: OpenArchive,
-  options: ArchiveOptions = {},
+  { onEmpty, ...options }: ImportOptions = {},
 ): Promise<void> {
   const session = await openSession(url, 'import', options);
   try {
@@ -270,6 +275,7 @@ export async function importArchive(
         `The database already has rows in ${filled.join(', ')}. Import the archive into an empty database, before a service uses it.`,
       );
     }
+    await onEmpty?.();
     for (const table of header.tables) await insertRows(session, table, lines);
     const { value } = await lines.next();
     if (value !== JSON.stringify({ end: true })) {

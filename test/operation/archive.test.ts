@@ -111,6 +111,14 @@ test('an archive moves through a built-in database to an own one with every row,
   const shown = await admin({}, 'import', second, '--show-secrets-key');
   expect(shown.out.startsWith(SECRETS_KEY)).toBe(true);
 
+  // An archive that is refused does not change which key encrypts.
+  const file = path.join(dataDir, 'secrets-key');
+  const own32 = Buffer.alloc(32, 7).toString('base64');
+  await writeFile(file, `${own32},${SECRETS_KEY}\n`);
+  expect(await admin({ DATA_DIR: dataDir }, 'import', archive)).toMatchObject({ status: 1 });
+  expect(await readFile(file, 'utf8')).toBe(`${own32},${SECRETS_KEY}\n`);
+  await writeFile(file, `${SECRETS_KEY}\n`);
+
   // The commands for a restored copy of the folder work without a running service.
   expect(await admin({ DATA_DIR: dataDir }, 'payouts', 'stop')).toMatchObject({ status: 0 });
 
@@ -249,17 +257,23 @@ test('an export that loses the database half-way leaves no file', async () => {
 });
 
 // @promise whole-archive
-test('an archive has its name only once it is complete, and what a killed export left is replaced', async () => {
+test('an archive has its name only once it is complete, and of two exports to one name at the same time one is refused', async () => {
   const file = path.join(folder, 'slow');
-  await writeFile(`${file}.partial`, 'left behind');
   async function* lines() {
     yield 'first\n';
     expect(await readdir(folder)).not.toContain('slow');
     yield 'last\n';
   }
-  await writeNewFile(file, lines(), createGzip());
+  async function* linesDuringAnother() {
+    yield 'begun before\n';
+    await writeNewFile(file, lines(), createGzip());
+    yield 'ended after\n';
+  }
+  await expect(writeNewFile(file, linesDuringAnother(), createGzip())).rejects.toMatchObject({
+    code: 'EEXIST',
+  });
   expect(gunzipSync(await readFile(file)).toString()).toBe('first\nlast\n');
-  expect(await readdir(folder)).not.toContain('slow.partial');
+  expect((await readdir(folder)).filter((name) => name.startsWith('slow'))).toEqual(['slow']);
   await expect(writeNewFile(file, lines(), createGzip())).rejects.toMatchObject({ code: 'EEXIST' });
 });
 

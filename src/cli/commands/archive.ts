@@ -119,8 +119,13 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
           return;
         }
         await withNewDatabase(async (sql, database) => {
-          await secretsKeys.require(archive.header.secretsKeys.map((key) => Buffer.from(key, 'base64')));
-          await asOwner(database, async (ownerUrl) => await importOnce(ownerUrl, archive, limits));
+          const keys = archive.header.secretsKeys.map((key) => Buffer.from(key, 'base64'));
+          // A database that is refused keeps its keys: the first one encrypts.
+          const onEmpty = async () => await secretsKeys.require(keys);
+          await asOwner(
+            database,
+            async (ownerUrl) => await importOnce(ownerUrl, archive, { ...limits, onEmpty }),
+          );
           report(archive.header, await isConsistent(sql), options);
           if (await arePayoutsStopped(sql)) {
             stderr(
