@@ -208,13 +208,30 @@ class Comparing {
         if (group === undefined) byGroup.set(item.group, [item]);
         else group.push(item);
       }
-      const groups = [...byGroup.values()]
-        .map((group) => this.#withinRange(group, this.#merged(format, group)))
-        .filter((group) => group.length > 0);
+      const groups: (readonly Item[])[] = [];
+      const beside: (readonly Item[])[] = [];
+      for (const group of byGroup.values()) {
+        const merged = this.#merged(format, group);
+        const inRange = this.#withinRange(group, merged);
+        if (inRange.length > 0) groups.push(inRange);
+        else if (merged.some(({ event }) => isBeside(event.occurredAt, range))) beside.push(merged);
+      }
+      for (let start = 0; start < beside.length; start += LOOK_UP)
+        await this.#noteKnown(beside.slice(start, start + LOOK_UP));
       for (let start = 0; start < groups.length; start += LOOK_UP) {
         await this.#compareGroups(format, scope, groups.slice(start, start + LOOK_UP), reporting);
       }
     }
+  }
+
+  /** Notes which payments of the service those are that the export has just outside of the range, so that it does not seem to lack them. */
+  async #noteKnown(groups: readonly (readonly Item[])[]): Promise<void> {
+    const asked = groups.map((items) => ({
+      store: storeOf(items),
+      refs: exportedGroup(items, () => null).refs,
+    }));
+    for (const { paymentIds } of await findRecorded(this.#sql, this.#request.appId, asked))
+      for (const id of paymentIds) this.#known.add(id);
   }
 
   /** Makes one payment of several rows that report its parts. */
@@ -348,6 +365,10 @@ const UNKNOWN_REPORTING =
   'The refund is partial, and no webhook has shown yet that the endpoint reports single refunds of charges, so it could count twice. Have Stripe send the webhook again.';
 
 const MINUTE_MS = 60_000;
+
+/** Whether `findOthers` reads payments of an instant though it is outside of the range. */
+const isBeside = (at: number, { from, to }: { readonly from: number; readonly to: number }): boolean =>
+  at >= from - MINUTE_MS && at <= to + MINUTE_MS;
 
 /** Returns what two reports of one payment under different ids have in common. */
 function likenessOf({ store, currency, amountMinor }: PaymentFact, at: number): string {

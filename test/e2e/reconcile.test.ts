@@ -832,6 +832,24 @@ describe('tributary reconcile', () => {
   });
 
   // @promise reconcile-same-rules
+  test('a payment just before --from that the file and the ledger have does not keep one like it from being fed back', async () => {
+    const { founder, deliver } = await setUp('revenuecat');
+    const userId = await founder.customer();
+    const from = lostSale().occurredAt;
+    const saleAt = (occurredAt: number) => ({ ...lostSale(), userId, occurredAt });
+    const [before, lost, matched] = [saleAt(from - 20_000), saleAt(from + 20_000), saleAt(from + 3_600_000)];
+    for (const sale of [before, matched]) await deliver(purchaseOf('revenuecat', sale));
+    const path = join(folder, randomUUID());
+    await writeFile(path, csvOf(revenuecatRows([before, lost, matched])));
+    const app = ['--app', founder.app.id, '--provider', 'revenuecat', '--format', 'json'];
+    const { out } = await admin('reconcile', path, ...app, '--from', String(from));
+    const { findings } = JSON.parse(out) as Report;
+    expect(findings.filter(({ kind }) => kind === 'missing_payment').map(({ feedBack }) => feedBack)).toEqual(
+      ['yes'],
+    );
+  });
+
+  // @promise reconcile-same-rules
   test('a payment of several rows is compared as a whole where --from and --to divide its rows, by the time of the payment', async () => {
     const { founder } = await setUp('stripe');
     const sale = lostSale();

@@ -85,13 +85,18 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
     );
   }
 
-  /** Reports what differs after feeding back. An event that was added may change nothing, since a later state is stored. */
-  function reportWhatIsLeft({ differences, feedable }: { differences: number; feedable: number }): void {
+  /** Reports what differs after feeding back. An event that was added may have failed, or change nothing, since a later state is stored. */
+  function reportWhatIsLeft(
+    { differences, feedable }: { readonly differences: number; readonly feedable: number },
+    failures: readonly string[],
+  ): void {
     if (differences === 0) return;
     const unchanged =
-      feedable === 0
-        ? ''
-        : ` ${feedable} of the added events changed nothing, most likely because webhooks reported something later: compare the file again, and look at the explanation of their payments.`;
+      failures.length > 0
+        ? ` ${failures.length} of the added events could not be processed: ${[...new Set(failures)].join('; ')}.`
+        : feedable > 0
+          ? ` ${feedable} of the added events changed nothing, most likely because webhooks reported something later: compare the file again, and look at the explanation of their payments.`
+          : '';
     stderr(`The file was compared again: ${differences} differences are left.${unchanged}\n`);
     exitWith(EXIT.different);
   }
@@ -141,7 +146,7 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
           });
         const comparison = await compare();
         try {
-          const { differences, feedable } = await countDifferences(comparison);
+          const { differences, feedable, events } = await countDifferences(comparison);
           if (options.feedBack === true && feedable === 0) refuseUnmatched(options, comparison);
           const fed =
             options.feedBack === true && feedable > 0
@@ -155,15 +160,16 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
           if (fed !== null && fed.waiting === 0) {
             const left = await compare();
             try {
-              reportWhatIsLeft(await countDifferences(left));
+              reportWhatIsLeft(await countDifferences(left), fed.failures);
             } finally {
               await left.close();
             }
           }
           if (fed !== null && fed.waiting > 0) {
             exitWith(EXIT.different);
-            throw new CommandFailedError(
-              `No service on this database has processed ${fed.waiting} of the added events in time. They are stored: a running service processes them. Check that its /readyz returns ok, then compare the file again.`,
+            const rest = events - fed.events;
+            stderr(
+              `No service on this database has processed ${fed.waiting} of the added events in time. They are stored: a running service processes them.${rest > 0 ? ` ${rest} other events were not added.` : ''} Check that its /readyz returns ok, then compare the file again.\n`,
             );
           }
         } finally {
@@ -175,13 +181,14 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
 
 async function countDifferences(
   comparison: ExportComparison,
-): Promise<{ differences: number; feedable: number }> {
-  let [differences, feedable] = [0, 0];
+): Promise<{ readonly differences: number; readonly feedable: number; readonly events: number }> {
+  let [differences, feedable, events] = [0, 0, 0];
   for await (const finding of comparison.findings()) {
     if (isDifference(finding)) differences += 1;
     if (finding.bodies.length > 0) feedable += 1;
+    events += finding.bodies.length;
   }
-  return { differences, feedable };
+  return { differences, feedable, events };
 }
 
 async function* bodiesOf(comparison: ExportComparison) {
