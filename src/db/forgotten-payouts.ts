@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { neutralizeFormula } from '../domain/csv-cells.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { acting } from './audit.ts';
@@ -75,7 +76,8 @@ function readFile(csv: Buffer) {
       Number(line['amount_usd']).toFixed(2) === (Number(line['amount_usd_cents']) / 100).toFixed(2) &&
       [line['amount_usd_cents'], line['occurred_at']].every((number) => WHOLE_NUMBER.test(number ?? '')),
   );
-  if (!isOne) return undefined;
+  const isOnceEach = new Set(records.map((line) => line['commission_id'])).size === records.length;
+  if (!isOne || !isOnceEach) return undefined;
   const lines: Line[] = records.map((line, n) => ({
     position: n + 1,
     commissionId: line['commission_id'] ?? '',
@@ -85,7 +87,13 @@ function readFile(csv: Buffer) {
     isEntry: line['event_id'] === '',
   }));
   const totalCents = lines.reduce((sum, { cents }) => sum + cents, 0);
-  return { payoutId, affiliateId, name: first?.['affiliate_name'] ?? '', lines, totalCents };
+  return { payoutId, affiliateId, name: nameIn(first?.['affiliate_name'] ?? ''), lines, totalCents };
+}
+
+/** Returns the name of a cell: without the apostrophe that the CSV puts before a name such as `@ann`. */
+function nameIn(cell: string): string {
+  const name = cell.slice(1);
+  return cell.startsWith("'") && neutralizeFormula(name) === cell ? name : cell;
 }
 
 /**

@@ -38,11 +38,12 @@ async function earn(amountCents: number) {
 type Earned = Awaited<ReturnType<typeof earn>>;
 
 /** The CSV of a payout that this database has forgotten. */
-function csvOf(payoutId: string, ...earned: readonly Earned[]): Buffer {
+const csvOf = (payoutId: string, ...earned: readonly Earned[]): Buffer =>
+  csvFor('Creator', payoutId, ...earned);
+
+function csvFor(name: string, payoutId: string, ...earned: readonly Earned[]): Buffer {
   const rows = earned.map(({ id, eventId, cents, occurredAt }) =>
-    [payoutId, affiliateId, 'Creator', id, cents, (cents / 100).toFixed(2), 'USD', eventId, occurredAt].join(
-      ',',
-    ),
+    [payoutId, affiliateId, name, id, cents, (cents / 100).toFixed(2), 'USD', eventId, occurredAt].join(','),
   );
   return Buffer.from([COLUMNS.join(','), ...rows, ''].join('\r\n'));
 }
@@ -289,6 +290,29 @@ test('a file that is cut off is not recorded, wherever it ends, nor one that a s
     payoutId,
     totalCents: 960,
   });
+});
+
+test('a name that the file has with an apostrophe before it is recorded as it is, also when the file is made anew', async () => {
+  const earned = await earn(90);
+  const payoutId = newId('payout');
+  // A commission that came back has another id, so the CSV is made from the payout.
+  const gone = { ...earned, id: newId('commission') };
+  expect(await record(csvFor("'@ann", payoutId, gone))).toMatchObject({
+    kind: 'recorded',
+    isSameFile: false,
+  });
+  expect(await api.sql`select affiliate_name from payouts where id = ${payoutId}`).toEqual([
+    { affiliateName: '@ann' },
+  ]);
+  const proven = await provePayout(api.sql, csvFor("'@ann", payoutId, earned));
+  expect(proven).toMatchObject({ kind: 'proved', link: { payoutId } });
+});
+
+test('a file with a line twice is not recorded', async () => {
+  const earned = await earn(80);
+  const payoutId = newId('payout');
+  expect(await record(csvOf(payoutId, earned, earned))).toEqual({ kind: 'unreadable' });
+  expect(await payoutOf(payoutId)).toBeUndefined();
 });
 
 test('a commission that came back with a resent webhook is found by its creator, amount and time', async () => {
