@@ -19,6 +19,7 @@ import type { TouchOutcome } from '../domain/attribution.ts';
 import type { AppId } from '../domain/ids.ts';
 import { MINUTE_MS } from '../domain/time.ts';
 import type { CommandDeps } from './deps.ts';
+import { isDeviceOfErasedUser } from './erased-device.ts';
 import { healBinding } from './heal-binding.ts';
 
 export interface Install {
@@ -50,9 +51,10 @@ const ATTEMPTS = DEFERRED_LINKS_LIMIT + 10;
  * bound to the attribution, and their earlier payments are re-evaluated.
  */
 export async function attributeInstall(
-  deps: Pick<CommandDeps, 'sql' | 'addressHasher' | 'workflows'>,
+  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'addressHasher' | 'workflows'>,
   install: Install,
 ): Promise<InstallResult> {
+  if (await isDeviceOfErasedUser(deps, install.appId, install.deviceId)) return { kind: 'no_touch' };
   const result = await attribute(deps, install);
   if (result.kind !== 'attributed') return result;
   for (const bindingId of await bindRememberedUsers(deps.sql, install.appId, install.deviceId)) {

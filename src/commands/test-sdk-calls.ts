@@ -6,6 +6,7 @@ import { chooseDeferredClick, chooseTouch, touchOutcome } from '../domain/attrib
 import type { Touch } from '../domain/attribution.ts';
 import type { Install, InstallResult } from './attribute-install.ts';
 import type { CommandDeps } from './deps.ts';
+import { isDeviceOfErasedUser } from './erased-device.ts';
 import type { Identification, IdentificationResult } from './identify-user.ts';
 import { findUserIdProblem } from './verify-user-id.ts';
 
@@ -14,11 +15,12 @@ import { findUserIdProblem } from './verify-user-id.ts';
  * and re-evaluates nothing.
  */
 export async function attributeTestInstall(
-  deps: Pick<CommandDeps, 'sql' | 'addressHasher'>,
+  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'addressHasher'>,
   install: Install,
 ): Promise<InstallResult> {
   const { sql } = deps;
   const { appId, deviceId, firstOpenAt, codeEnteredAt, sdk } = install;
+  if (await isDeviceOfErasedUser(deps, appId, deviceId)) return { kind: 'no_touch' };
   return await retryUntilVisible(async (): Promise<InstallResult | undefined> => {
     const candidates = await findInstallCandidates(sql, install, 'test');
     const { attribution, deferredWindowMinutes } = candidates;

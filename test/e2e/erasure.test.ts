@@ -255,6 +255,51 @@ test('a sign-up on a server that was reported without its user leaves no device 
   }
 });
 
+// @promise erased-not-identified
+test('a sign-up on a server that is reported after the erasure of its user stores no device with the name of the user', async () => {
+  const person = await newPerson();
+  await complete(await erase(person.userId));
+  const deviceId = `srv_${person.userId}`;
+  const { sdkKey: testKey } = await founder.ok<{ sdkKey: string }>(
+    'POST',
+    `/apps/${founder.app.id}/sdk-key/rotate`,
+    { kind: 'test' },
+  );
+  const install = { deviceId, affiliateCode: founder.slug, firstOpenAt: Date.now() };
+  for (const key of [founder.app.sdkKey, testKey])
+    expect(await founder.call('POST', '/sdk/install', { key, body: install })).toMatchObject({
+      status: 404,
+      body: { code: 'no_attributable_click' },
+    });
+  expect(await findInTables(service.sql, [person.userId])).toEqual([]);
+});
+
+test('a click that only a test install has found loses its address and stays for a live install', async () => {
+  const userId = `tester-${randomUUID()}`;
+  const [deviceId, claimToken] = [`device-${randomUUID()}`, randomUUID()];
+  const ipHash = 'a'.repeat(64);
+  const click = { customerAppId: founder.app.id, slug: founder.slug, claimToken, ipHash };
+  await founder.ok('POST', '/clicks', click);
+  const { sdkKey: testKey } = await founder.ok<{ sdkKey: string }>(
+    'POST',
+    `/apps/${founder.app.id}/sdk-key/rotate`,
+    { kind: 'test' },
+  );
+  const install = { deviceId, claimToken, firstOpenAt: Date.now() };
+  await founder.ok('POST', '/sdk/install', install, testKey);
+  const identify = { deviceId, customerUserId: userId, identifiedAt: Date.now() };
+  await founder.ok('POST', '/sdk/identify', identify, testKey);
+  await complete(await erase(userId));
+  expect(await findInTables(service.sql, [userId, deviceId, ipHash])).toEqual([]);
+  const live = await founder.ok<{ matchMethod: string }>(
+    'POST',
+    '/sdk/install',
+    { ...install, deviceId: `device-${randomUUID()}` },
+    founder.app.sdkKey,
+  );
+  expect(live.matchMethod).toBe('claim_token');
+});
+
 // @promise erased-shared-device
 test('a device that another user was reported on keeps its id, and that user keeps everything', async () => {
   const person = await newPerson();
