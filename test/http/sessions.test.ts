@@ -8,6 +8,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { cookieOf, OWN_PAGE, signIn } from '../support/sessions.ts';
 
 const MINUTE_MS = 60_000;
@@ -294,6 +295,23 @@ describe('a sign-in link', () => {
     const again = await spend(token);
     expect(again).toMatchObject({ status: 401, body: { code: 'invalid_sign_in_link' } });
     expect(again.headers.get('set-cookie')).toBeNull();
+  });
+
+  test('it signs in also if the session that it replaces cannot be ended', async () => {
+    const former = await signIn(api, app.key);
+    const token = await newLink(app.accountId);
+    await runOn(
+      api.database.url,
+      `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'broken for the test'; end $$;
+       create trigger test_breaks before update of ended_at on sessions for each row execute function test_breaks()`,
+    );
+    try {
+      const { status, headers } = await api.call('POST', '/session', { body: { token }, headers: former });
+      expect(status).toBe(200);
+      expect(await statusOf({ ...OWN_PAGE, cookie: cookieOf(headers) })).toBe(200);
+    } finally {
+      await runOn(api.database.url, 'drop trigger test_breaks on sessions; drop function test_breaks()');
+    }
   });
 
   test('it ends after its time, and with its key', async () => {

@@ -15,7 +15,7 @@ import {
   refuseOtherOrigins,
   sessionCookie,
 } from '../session-cookie.ts';
-import { newSession } from './sessions.ts';
+import { endReplaced, newSession } from './sessions.ts';
 
 /** Sessions that begin with a sign-in link and nothing else. */
 interface LinkSessions<S, R extends z.ZodObject> {
@@ -108,15 +108,15 @@ export function linkSessionRoutes<S, R extends z.ZodObject>({
         refuseForeignSignIn(ctx, deps.publicUrl);
         const made = newSession(ctx, now);
         const sql = deps.sql.actingAs({ kind: 'sign_in', requestId: ctx.state.requestId });
+        const previous = readSessionToken(ctx, deps.publicUrl, kind);
+        const replaced = previous === null ? undefined : await find(deps.sql, previous, now);
         const started = isToken(body.token) ? await spend(sql, body.token, made) : undefined;
         if (started === undefined)
           throw new ApiError('invalid_sign_in_link', {
             detail: refusal,
             headers: { 'WWW-Authenticate': 'Bearer' },
           });
-        const previous = readSessionToken(ctx, deps.publicUrl, kind);
-        const replaced = previous === null ? undefined : await find(deps.sql, previous, now);
-        if (replaced !== undefined) await end(sql, replaced, now);
+        if (replaced !== undefined) await endReplaced(deps, async () => await end(sql, replaced, now));
         rememberCredential(deps.knownCredentials, made.token, now);
         ctx.set(sessionCookie(deps.publicUrl, made.token, kind));
         return present(started);

@@ -55,6 +55,21 @@ export function newSession(ctx: HttpContext, now: number) {
   return { token: newToken(), userAgent: userAgent === '' ? null : userAgent, now };
 }
 
+/**
+ * Ends the session that a new one has replaced in a browser. The new one has begun, and what began it may work once, so a failure is logged:
+ * the former session has no cookie any more, and ends when its time is over.
+ */
+export async function endReplaced(
+  { logger }: Pick<HttpDeps, 'logger'>,
+  end: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await end();
+  } catch (error) {
+    logger.warn({ err: error, msg: 'the session that another one replaced in its browser was not ended' });
+  }
+}
+
 /** Lets the session of a member pay with a passkey of that member. Throws 403 for any other passkey, and for one that does not pay. */
 async function raiseByPasskey(deps: HttpDeps, current: Session, sent: PasskeyAnswer, now: number) {
   // No passkey is that of a session without a member.
@@ -165,7 +180,9 @@ export const sessionRoutes = [
           });
       }
       if (replaced !== undefined)
-        await endSession(sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
+        await endReplaced(deps, async () => {
+          await endSession(sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
+        });
       rememberCredential(deps.knownCredentials, made.token, now);
       ctx.set(sessionCookie(deps.publicUrl, made.token));
       return presentSession(started, deps);
