@@ -92,7 +92,7 @@ export async function loadEmail(sql: Sql, id: EmailId): Promise<EmailToSend | un
   return await sql.maybe<EmailToSend>`
     select e.id, e.kind, e.affiliate_id,
            case when e.recipient is null then coalesce(f.email, m.email)
-                when e.affiliate_id is not null or e.recipient = any(a.notification_emails) then e.recipient end as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
+                when e.affiliate_id is not null or lower(e.recipient) = any(array(select lower(n) from unnest(a.notification_emails) n)) then e.recipient end as address, e.status, e.attempts, e.last_problem, e.created_at, e.next_attempt_at,
            e.ended_at, c.id as account_id, e.app_id, coalesce(a.name, c.name) as sender_name, coalesce(f.name, m.name) as reader_name, e.subject_id,
            e.expires_at, e.ciphertext, e.encryption_key_id,
            ceil(extract(epoch from e.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,

@@ -3829,10 +3829,12 @@ begin
     perform queue_email(new.app_id, new.affiliate_id, 'payee_changed', new.id);
   end if;
   insert into emails (id, app_id, affiliate_id, kind, subject_id, recipient, next_attempt_at, relay_at)
-  select new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id || '/' || left(md5(lower(f.address)), 16), f.address, due, due
-    from former_addresses f
-   where f.affiliate_id = new.affiliate_id and f.replaced_at > now() - interval '7 days'
-     and lower(f.address) is distinct from lower(present) and length(f.address) between 3 and 320
+  select new_email_id(), new.app_id, new.affiliate_id, 'payee_changed', new.id || '/' || row_number() over (order by f.replaced_at, f.address),
+         f.address, due, due
+    from (select distinct on (lower(address)) address, replaced_at from former_addresses
+           where affiliate_id = new.affiliate_id and replaced_at > now() - interval '7 days'
+             and lower(address) is distinct from lower(present) and length(address) between 3 and 320
+           order by lower(address), replaced_at desc) f
   on conflict (app_id, kind, subject_id) do nothing;
   return null;
 end $function$;

@@ -77,6 +77,21 @@ describe('the mail about another payee', () => {
   });
 
   // @promise email-payee-former
+  test('goes once to an address whose upper and lower case was changed, and its row outlasts no hash of an address', async () => {
+    await setAddress('Other@example.com');
+    await setAddress('other@example.com');
+    await setAddress('new@example.com');
+    await setPayee();
+    const rows = await api.sql<{ recipient: string; part: string }>`
+      select recipient, split_part(subject_id, '/', 2) as part from emails
+       where affiliate_id = ${creator} and kind = 'payee_changed' order by subject_id`;
+    expect(rows.map(({ part }) => part)).toEqual(['', '1', '2']);
+    expect(rows.map(({ recipient }) => recipient.toLowerCase()).toSorted()).toEqual(
+      ['new@example.com', 'other@example.com', VICTIM.toLowerCase()].toSorted(),
+    );
+  });
+
+  // @promise email-payee-former
   test('goes to the address of the moment, whatever the address is when the mail is sent', async () => {
     await setPayee();
     await setAddress(THIEF);
