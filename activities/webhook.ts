@@ -194,9 +194,9 @@ export function createWebhookActivities({
       targets: webhookTargets,
       ...(signal === undefined ? {} : { signal }),
     });
-    // A shutdown has cut the request off, which says nothing about the endpoint.
-    throwIfCancelled();
     const { problem, retryAfterMs } = result;
+    // A shutdown has cut the request off, which says nothing about the endpoint.
+    if (problem !== null) throwIfCancelled();
     const attempts = message.attempts + 1;
     const isGone = result.statusCode === GONE;
     const delay = retryDelayMs(
