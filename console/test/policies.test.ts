@@ -294,6 +294,33 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     expect(problems(/ERR_FAILED/)).toEqual([]);
   });
 
+  test('a form keeps what was entered while what it begins with cannot be read again', async () => {
+    const { id } = await founder.ok<{ id: string }>('POST', `${app()}/policies`, { name: 'Standard' });
+    const terms = { base: 'gross', rules: [{ percentBps: 1_000 }] };
+    await founder.ok('POST', `${app()}/policies/${id}/versions`, terms);
+    const { page, problems } = await openApp(`policies/${id}/new-version`);
+    const percentage = rule(page, 1).getByLabel('Percentage');
+    await percentage.fill('35');
+    await page.route(`**/policies/${id}/versions?*`, async (route) => {
+      const body = { code: 'rate_limited', title: 'No', detail: 'Not now.', status: 429 };
+      await route.fulfill({
+        status: 429,
+        contentType: 'application/problem+json',
+        body: JSON.stringify(body),
+      });
+    });
+    // Answers are fresh for five seconds.
+    await page.waitForTimeout(5_200);
+    await page.evaluate(() => dispatchEvent(new Event('visibilitychange')));
+    await page.getByText('Not now.').first().waitFor();
+    expect(await percentage.inputValue()).toBe('35');
+    await page.unroute(`**/policies/${id}/versions?*`);
+    await button(page, 'Try again').click();
+    await page.getByText('Not now.').first().waitFor({ state: 'hidden' });
+    expect(await percentage.inputValue()).toBe('35 %');
+    expect(problems(/status of 429/)).toEqual([]);
+  });
+
   test('assigning a policy to the app names the creators whose own rate goes before it, and removing it is offered', async () => {
     const { page, problems } = await openApp('policies');
     await publishPolicy(founder, service.sql, YEAR_THEN_LESS);

@@ -10,6 +10,7 @@ import { formatAgo, formatCountOf, formatInstant, formatMoney, formatRate } from
 import { LinkTable } from '../links/link-table.tsx';
 import { NewLinkDialog } from '../links/new-link.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Section } from '../lists.tsx';
@@ -190,10 +191,11 @@ export default function CreatorPage() {
     if (!canRead) return <NoPermission permission="read" what="creators" />;
     if (creator.error instanceof Problem && creator.error.status === 404)
       return <Text size="sm">There is no such creator in this app.</Text>;
-    if (creator.error !== null)
-      return <ErrorBox error={creator.error} retry={() => void creator.refetch()} />;
-    if (creator.data === undefined) return <Waiting what="the creator" />;
-    return <CreatorView key={creator.data.id} appId={appId} creator={creator.data} onPay={onPay} />;
+    return (
+      <Loaded reading={creator} what="the creator">
+        {(loaded) => <CreatorView key={loaded.id} appId={appId} creator={loaded} onPay={onPay} />}
+      </Loaded>
+    );
   };
   return (
     <>

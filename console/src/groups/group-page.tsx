@@ -4,7 +4,8 @@ import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { NameDialog } from '../parts/name-dialog.tsx';
 import { AssignDialog } from '../policies/assign-dialog.tsx';
@@ -157,21 +158,23 @@ function GroupView({ appId, group }: { readonly appId: string; readonly group: A
 export default function GroupPage() {
   const { appId = '', groupId = '' } = useParams();
   const canRead = usePermission('read');
-  const { data: group, error, refetch } = useGroup(appId, groupId, canRead);
+  const group = useGroup(appId, groupId, canRead);
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="groups" />;
-    if (error instanceof Problem && error.status === 404)
+    if (group.error instanceof Problem && group.error.status === 404)
       return <Text size="sm">There is no such group in this app.</Text>;
-    if (error !== null) return <ErrorBox error={error} retry={() => void refetch()} />;
-    if (group === undefined) return <Waiting what="the group" />;
-    return <GroupView key={group.id} appId={appId} group={group} />;
+    return (
+      <Loaded reading={group} what="the group">
+        {(loaded) => <GroupView key={loaded.id} appId={appId} group={loaded} />}
+      </Loaded>
+    );
   };
   return (
     <>
       <Text size="sm">
         <Link to={`/apps/${appId}/policies`}>Policies and groups</Link>
       </Text>
-      <PageHead title={group?.name ?? 'Group'} />
+      <PageHead title={group.data?.name ?? 'Group'} />
       {content()}
     </>
   );

@@ -4,7 +4,8 @@ import { api, given, read } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
-import { ErrorBox, Waiting } from '../parts.tsx';
+import { ErrorBox } from '../parts.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { canTakeEffect, EffectiveField, effectiveFromOf, SOON } from '../policies/effective.tsx';
@@ -103,9 +104,11 @@ function Form({
 
 function Choices({ appId, ...form }: Omit<Parameters<typeof Form>[0], 'groups'>) {
   const groups = useGroups(appId);
-  if (groups.error !== null) return <ErrorBox error={groups.error} retry={() => void groups.refetch()} />;
-  if (groups.data === undefined) return <Waiting what="the groups" />;
-  return <Form appId={appId} groups={groups.data.rows} {...form} />;
+  return (
+    <Loaded reading={groups} what="the groups">
+      {({ rows }) => <Form appId={appId} groups={rows} {...form} />}
+    </Loaded>
+  );
 }
 
 /** Moves a creator to a group, or out of one. Without a creator, it asks for one. */

@@ -1,13 +1,14 @@
 import { Alert, Anchor, Button, FileButton, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
 import { Section } from '../lists.tsx';
-import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { CopyLine, NoPermission, PageHead } from '../parts.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { usePermission } from '../session.ts';
 import { CsvDownload } from './csv-download.tsx';
 import { sha256Of } from './csv-file.ts';
@@ -18,6 +19,7 @@ import { MoneyOfPayout, Transfers } from './transfers.tsx';
 /** Compares a chosen file with the hash of the payout. The file stays in the browser. */
 function FileCheck({ expected }: { readonly expected: string }) {
   const [checked, setChecked] = useState<{ readonly name: string; readonly isSame: boolean } | null>(null);
+  const again = useRef<() => void>(null);
   const check = async (file: File | null) => {
     if (file !== null) setChecked({ name: file.name, isSame: (await sha256Of(file)) === expected });
   };
@@ -26,7 +28,12 @@ function FileCheck({ expected }: { readonly expected: string }) {
       <Group>
         <FileButton
           accept="text/csv,.csv"
-          onChange={(file) => void check(file)}
+          resetRef={again}
+          onChange={(file) => {
+            // The same file can be chosen again.
+            again.current?.();
+            void check(file);
+          }}
           inputProps={{ 'aria-label': 'File to check' }}
         >
           {(props) => (
@@ -92,6 +99,47 @@ function Facts({
   );
 }
 
+function PayoutView({
+  appId,
+  payout,
+  items,
+}: {
+  readonly appId: string;
+  readonly payout: Schemas['PayoutWithTransfers'];
+  readonly items: ReturnType<typeof useCommissions>;
+}) {
+  const { id: payoutId, csvSha256, chainPosition } = payout;
+  return (
+    <Stack gap="xl">
+      <Facts appId={appId} payout={payout} />
+      <Transfers appId={appId} payout={payout} />
+      <Section
+        id="proof"
+        title="CSV and proof"
+        hint="The CSV is stored once and never changes. Its SHA-256 shows whether a copy is the same."
+        aside={<CsvDownload appId={appId} payoutId={payoutId} />}
+      >
+        {csvSha256 === null ? (
+          <Text size="sm">The CSV is being stored. Load the page again in a moment.</Text>
+        ) : (
+          <Stack gap="sm">
+            <CopyLine text={csvSha256} what="the SHA-256" />
+            {chainPosition !== null && (
+              <Text size="sm" className="quiet">
+                Number {formatCount(chainPosition)} in the chain of the payouts of this app.
+              </Text>
+            )}
+            <FileCheck expected={csvSha256} />
+          </Stack>
+        )}
+      </Section>
+      <Section id="items" title="Commissions in it">
+        <CommissionTable appId={appId} list={items} query={{ payoutId }} />
+      </Section>
+    </Stack>
+  );
+}
+
 export default function PayoutPage() {
   const { appId = '', payoutId = '' } = useParams();
   const canRead = usePermission('read');
@@ -106,37 +154,10 @@ export default function PayoutPage() {
     if (!canRead) return <NoPermission permission="read" what="payouts" />;
     if (payout.error instanceof Problem && payout.error.status === 404)
       return <Text size="sm">There is no such payout in this app.</Text>;
-    if (payout.error !== null) return <ErrorBox error={payout.error} retry={() => void payout.refetch()} />;
-    if (payout.data === undefined) return <Waiting what="the payout" />;
-    const { csvSha256, chainPosition } = payout.data;
     return (
-      <Stack gap="xl">
-        <Facts appId={appId} payout={payout.data} />
-        <Transfers appId={appId} payout={payout.data} />
-        <Section
-          id="proof"
-          title="CSV and proof"
-          hint="The CSV is stored once and never changes. Its SHA-256 shows whether a copy is the same."
-          aside={<CsvDownload appId={appId} payoutId={payoutId} />}
-        >
-          {csvSha256 === null ? (
-            <Text size="sm">The CSV is being stored. Load the page again in a moment.</Text>
-          ) : (
-            <Stack gap="sm">
-              <CopyLine text={csvSha256} what="the SHA-256" />
-              {chainPosition !== null && (
-                <Text size="sm" className="quiet">
-                  Number {formatCount(chainPosition)} in the chain of the payouts of this app.
-                </Text>
-              )}
-              <FileCheck expected={csvSha256} />
-            </Stack>
-          )}
-        </Section>
-        <Section id="items" title="Commissions in it">
-          <CommissionTable appId={appId} list={items} query={{ payoutId }} />
-        </Section>
-      </Stack>
+      <Loaded reading={payout} what="the payout">
+        {(loaded) => <PayoutView appId={appId} payout={loaded} items={items} />}
+      </Loaded>
     );
   };
   return (

@@ -4,7 +4,8 @@ import { Link } from 'react-router';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant } from '../format.ts';
-import { ErrorBox, Waiting } from '../parts.tsx';
+import { ErrorBox } from '../parts.tsx';
+import { Loaded, together } from '../parts/loaded.tsx';
 import { CreatorSelect } from '../parts/creator-select.tsx';
 import type { ChosenCreator } from '../parts/creator-select.tsx';
 import { assignPolicy } from './assign.ts';
@@ -290,34 +291,27 @@ function Choices({
   const policies = usePolicies(appId);
   const groups = useGroups(appId);
   const assignments = useAssignments(appId);
-  const all = [policies, groups, assignments];
-  const error = all.find((query) => query.error !== null)?.error ?? null;
-  if (error !== null)
-    return (
-      <ErrorBox
-        error={error}
-        retry={() => void Promise.all(all.map(async (query) => await query.refetch()))}
-      />
-    );
-  if (policies.data === undefined || groups.data === undefined || assignments.data === undefined)
-    return <Waiting what="the policies" />;
-  if (policy === undefined && policies.data.rows.length === 0)
-    return (
-      <Text size="sm">
-        There is no policy yet. <NewPolicy appId={appId} />
-      </Text>
-    );
   return (
-    <Form
-      appId={appId}
-      fixedPolicy={policy}
-      fixedScope={scope}
-      row={row}
-      assignments={assignments.data.rows}
-      policies={policies.data.rows}
-      groups={groups.data.rows}
-      onClose={onClose}
-    />
+    <Loaded reading={together(policies, groups, assignments)} what="the policies">
+      {([allPolicies, allGroups, allAssignments]) =>
+        policy === undefined && allPolicies.rows.length === 0 ? (
+          <Text size="sm">
+            There is no policy yet. <NewPolicy appId={appId} />
+          </Text>
+        ) : (
+          <Form
+            appId={appId}
+            fixedPolicy={policy}
+            fixedScope={scope}
+            row={row}
+            assignments={allAssignments.rows}
+            policies={allPolicies.rows}
+            groups={allGroups.rows}
+            onClose={onClose}
+          />
+        )
+      }
+    </Loaded>
   );
 }
 

@@ -5,7 +5,8 @@ import { Link, useNavigate, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { useIdempotencyKeys } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { Loaded, together } from '../parts/loaded.tsx';
 import { usePermission } from '../session.ts';
 import { draftOf, TEMPLATES } from './draft.ts';
 import { PolicyForm } from './policy-form.tsx';
@@ -68,11 +69,11 @@ function NewVersion({ appId, policyId }: { readonly appId: string; readonly poli
         }),
       ),
   });
-  const error = policy.error ?? last.error;
-  if (error !== null)
-    return <ErrorBox error={error} retry={() => void Promise.all([policy.refetch(), last.refetch()])} />;
-  if (policy.data === undefined || last.data === undefined) return <Waiting what="the policy" />;
-  return <Form appId={appId} policy={policy.data} last={last.data.items[0]} />;
+  return (
+    <Loaded reading={together(policy, last)} what="the policy">
+      {([before, { items }]) => <Form appId={appId} policy={before} last={items[0]} />}
+    </Loaded>
+  );
 }
 
 export default function NewVersionPage() {

@@ -5,7 +5,8 @@ import { api, Problem, read } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { formatInstant } from '../format.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, NoPermission, PageHead } from '../parts.tsx';
+import { Loaded } from '../parts/loaded.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { NameDialog } from '../parts/name-dialog.tsx';
@@ -224,9 +225,11 @@ export default function PolicyPage() {
     if (!canRead) return <NoPermission permission="read" what="policies" />;
     if (policy.error instanceof Problem && policy.error.status === 404)
       return <Text size="sm">There is no such policy in this app.</Text>;
-    if (policy.error !== null) return <ErrorBox error={policy.error} retry={() => void policy.refetch()} />;
-    if (policy.data === undefined) return <Waiting what="the policy" />;
-    return <PolicyView key={policy.data.id} appId={appId} policy={policy.data} />;
+    return (
+      <Loaded reading={policy} what="the policy">
+        {(loaded) => <PolicyView key={loaded.id} appId={appId} policy={loaded} />}
+      </Loaded>
+    );
   };
   return (
     <>
