@@ -72,6 +72,23 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     expect(problems(/status of 400/)).toEqual([]);
   });
 
+  test('an edit of an endpoint sends what was changed: an address that somebody else has set stays', async () => {
+    const own = await setUpApp(founder, { name: 'Edited' });
+    const path = `/apps/${own.app.id}/webhook-endpoints`;
+    const fields = { url: receiver.url, eventTypes: ['commission.created'], description: 'First' };
+    const { id } = await own.ok<{ id: string }>('POST', path, fields);
+    const { page, problems } = await signedIn(founder.key);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
+    await button(page, `Change ${receiver.url}`).click();
+    await page.getByLabel('What it is for').fill('Second');
+    const url = `${receiver.url}/moved`;
+    await own.ok('PATCH', `${path}/${id}`, { url });
+    await button(page, 'Save').click();
+    await page.getByText('The endpoint is changed.').waitFor();
+    expect(await own.ok('GET', `${path}/${id}`)).toMatchObject({ url, description: 'Second' });
+    expect(problems()).toEqual([]);
+  });
+
   test('a message that fails shows its attempts, and "send again" delivers it', async () => {
     const own = await setUpApp(founder, { name: 'Failing' });
     const body = { url: receiver.url, eventTypes: ['payout.created'] };

@@ -6,6 +6,7 @@ import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { useChanges } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { sayDone } from '../parts/toast.tsx';
 import { usePermission } from '../session.ts';
@@ -16,6 +17,11 @@ type Creator = Schemas['ListedAffiliate'];
 const MOST_TAGS = 20;
 const LONGEST_NOTE = 2_000;
 
+interface Fields {
+  readonly tags: string[];
+  readonly note: string | null;
+}
+
 function NotesForm({
   appId,
   creator,
@@ -25,18 +31,17 @@ function NotesForm({
   readonly creator: Creator;
   readonly onClose: () => void;
 }) {
-  const [tags, setTags] = useState<string[]>(() => [...(creator.tags ?? [])]);
-  const [note, setNote] = useState(creator.note ?? '');
+  // What the form began with. The creator may be read again meanwhile.
+  const [before] = useState<Fields>(() => ({ tags: [...(creator.tags ?? [])], note: creator.note ?? null }));
+  const [tags, setTags] = useState(before.tags);
+  const [note, setNote] = useState(before.note ?? '');
+  const { changesTo, onError } = useChanges(before);
   const save = useChange(
-    async () =>
+    async (body: Partial<Fields>) =>
       await read(
         api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
           params: { path: { appId, affiliateId: creator.id } },
-          // What a colleague has changed meanwhile stays.
-          body: {
-            ...(tags.join('\n') === (creator.tags ?? []).join('\n') ? {} : { tags }),
-            ...(note.trim() === (creator.note ?? '') ? {} : { note: note.trim() || null }),
-          },
+          body,
         }),
       ),
     ['creators', appId],
@@ -48,11 +53,12 @@ function NotesForm({
       {...errors.root}
       onSubmit={(event) => {
         event.preventDefault();
-        save.mutate(undefined, {
+        save.mutate(changesTo({ tags, note: note.trim() || null }), {
           onSuccess: ({ name }) => {
             sayDone(`The note and tags of ${name} are saved.`);
             onClose();
           },
+          onError,
         });
       }}
     >

@@ -214,7 +214,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
             />
             <Textarea
               label="Own schemes"
-              description="One per line, such as myapp. New links may lead only to these schemes and the web; links from before stay. Empty: to any scheme that is not dangerous."
+              description={`One per line, such as myapp. New links may lead only to these schemes and the web; links from before stay. ${saved.destinationSchemes?.length === 0 ? 'None: new links may lead only to the web, which the API has set.' : 'Empty: to any scheme that is not dangerous.'}`}
               {...lines('destinationSchemes')}
             />
             <Textarea
@@ -271,8 +271,10 @@ function SettingsOfApp({ appId }: { readonly appId: string }) {
   const settings = useQuery({
     queryKey: ['settings', appId],
     queryFn: async () => await read(api.GET('/apps/{appId}/settings', { params: { path: { appId } } })),
+    refetchOnMount: 'always',
   });
-  if (settings.data === undefined) {
+  // The form keeps what it begins with, so it does not begin with what another page has read.
+  if (settings.data === undefined || !settings.isFetchedAfterMount) {
     return settings.error === null ? (
       <Waiting what="the settings" />
     ) : (

@@ -4,12 +4,19 @@ import { api, read } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Secret } from '../parts.tsx';
+import { useChanges } from '../parts/changes.ts';
 import { useFieldErrors } from '../parts/field-errors.tsx';
 import { EVENT_TYPES, WEBHOOK_KEYS } from './words.ts';
 import type { Endpoint, EventType } from './words.ts';
 import { sayDone } from '../parts/toast.tsx';
 
 const ALL_TYPES = Object.keys(EVENT_TYPES) as EventType[];
+
+interface Fields {
+  readonly url: string;
+  readonly eventTypes: EventType[];
+  readonly description: string | null;
+}
 
 /** Creates an endpoint, or changes one. Shows the secret of a new one. */
 export function EndpointForm({
@@ -41,12 +48,15 @@ export function EndpointForm({
       ),
     WEBHOOK_KEYS.endpoints(appId),
   );
+  // What the form began with. The endpoint may be read again meanwhile.
+  const [before] = useState<Fields>(() => endpoint ?? { url: '', eventTypes: ALL_TYPES, description: null });
+  const { changesTo, onError } = useChanges(before);
   const change = useChange(
-    async (endpointId: string) =>
+    async ({ endpointId, changes }: { readonly endpointId: string; readonly changes: Partial<Fields> }) =>
       await read(
         api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', {
           params: { path: { appId, endpointId } },
-          body: { ...fields, description: description.trim() === '' ? null : description.trim() },
+          body: changes,
         }),
       ),
     WEBHOOK_KEYS.endpoints(appId),
@@ -73,13 +83,19 @@ export function EndpointForm({
       onSubmit={(event) => {
         event.preventDefault();
         if (endpoint === null) create.mutate(undefined);
-        else
-          change.mutate(endpoint.id, {
-            onSuccess: () => {
-              sayDone('The endpoint is changed.');
-              onClose();
+        else {
+          const changes = changesTo({ ...fields, description: description.trim() || null });
+          change.mutate(
+            { endpointId: endpoint.id, changes },
+            {
+              onSuccess: () => {
+                sayDone('The endpoint is changed.');
+                onClose();
+              },
+              onError: (error) => onError(error, changes),
             },
-          });
+          );
+        }
       }}
     >
       <Stack>
