@@ -740,6 +740,19 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await page.getByText('The note and tags of Ada are saved.').waitFor();
     await notes.getByText('Not in May.').waitFor();
     await checkPage(page, 'creator-with-notes');
+    // An edit of the tags leaves the note that somebody else has written meanwhile, also once the page has read it.
+    await button(page, 'Edit the note and tags').click();
+    const note = 'Calls on Fridays.';
+    await service.sql`update affiliates set note = ${note} where id = ${ada}`;
+    await page.waitForTimeout(5_200);
+    await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith(`/affiliates/${ada}`)),
+      page.evaluate(() => dispatchEvent(new Event('visibilitychange'))),
+    ]);
+    await tags.fill('podcast');
+    await tags.press('Enter');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await notes.getByText(note).waitFor();
     await notes.getByRole('link', { name: 'video' }).click();
     await title(page, 'Creators');
     await button(page, 'Tag: video').waitFor();
@@ -977,6 +990,14 @@ describeInBrowser('creators, links and commissions in a browser', (suite) => {
     await title(page, 'Ada Lovelace');
     await find('commis');
     await search.press('Enter');
+    await title(page, 'Commissions');
+    // What another text has found is not what Enter takes.
+    await find('l');
+    await page.getByRole('dialog').getByText('Ada Lovelace').waitFor();
+    await search.fill('links');
+    await search.press('Enter');
+    await title(page, 'Links');
+    await page.goBack();
     await title(page, 'Commissions');
     await find(ada);
     await page.getByRole('dialog').getByText(`Creator ${ada}`).click();

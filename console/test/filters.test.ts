@@ -154,20 +154,20 @@ describeInBrowser('the filters of the console in a browser', ({ service, signedI
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await button(page, 'Remove the filter Payout').click();
     await row(page, /Earning/).waitFor();
-    await chooseFilter(page, 'Purchased', 'Last 7 days');
-    await openFilter(page, 'Purchased');
+    await chooseFilter(page, 'Dated', 'Last 7 days');
+    await openFilter(page, 'Dated');
     await page.getByRole('menuitemradio', { name: 'From … to …' }).click();
     await page.locator('input[type=date]:focus').waitFor();
     await page.getByLabel('First day').fill('2020-01-01');
     await page.getByLabel('Last day').fill('2020-01-31');
     await page.waitForURL(/range=dates&from=2020-01-01&to=2020-01-31$/);
     await page.keyboard.press('Escape');
-    await button(page, 'Purchased: Jan 1, 2020 – Jan 31, 2020').waitFor();
+    await button(page, 'Dated: Jan 1, 2020 – Jan 31, 2020').waitFor();
     await page.getByText('No commissions match these filters').waitFor();
     // Also a control that shows a list closes when another one is opened.
     await openFilter(page, 'Kind');
     await page.getByRole('menuitemradio', { name: 'Reversal' }).waitFor();
-    await chip(page, 'Purchased').click();
+    await chip(page, 'Dated').click();
     await page.getByLabel('First day').waitFor();
     await page.getByRole('menuitemradio').first().waitFor({ state: 'hidden' });
     await chip(page, 'Kind').waitFor({ state: 'detached' });

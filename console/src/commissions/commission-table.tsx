@@ -51,16 +51,17 @@ export const useCommissions = (appId: string, query: CommissionQuery): List<Comm
 export const shownStatus = ({ status, dueAt }: Pick<Commission, 'status' | 'dueAt'>): Commission['status'] =>
   status === 'pending' && dueAt <= Date.now() ? 'matured' : status;
 
-/** Says when the commission can be paid, or was. */
+/** Says when the commission can be paid, or was, or since when its money is where the status says. */
 function statusHint(row: Commission): string {
-  const { dueAt, paidAt } = row;
+  const { dueAt, paidAt, money } = row;
+  const since = money?.statedAt ?? paidAt;
   switch (shownStatus(row)) {
     case 'pending':
       return `due ${formatAgo(dueAt)}`;
     case 'matured':
       return `since ${formatDate(dueAt)}`;
     case 'paid':
-      return paidAt === null ? '' : formatDate(paidAt);
+      return since === null ? '' : formatDate(since);
   }
 }
 

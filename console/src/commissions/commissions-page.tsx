@@ -24,7 +24,7 @@ const kindsOf = (appId: string) => [
   linkFilter(appId),
   textFilter('user', 'User', 'The whole user id'),
   textFilter('payout', 'Payout', 'pay_…'),
-  rangeFilter('Purchased'),
+  rangeFilter('Dated'),
 ];
 
 const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
@@ -44,7 +44,10 @@ function Sum({ appId, query }: { readonly appId: string; readonly query: Commiss
       {typeof cents === 'number' && (
         <>
           Sum: <b>{formatMoney(cents)}</b>
-          {query.kind === undefined && ', net of reversals'}
+          {query.kind === undefined &&
+            (query.from === undefined && query.to === undefined
+              ? ', net of reversals'
+              : ', net of the reversals of this time')}
         </>
       )}
     </Text>

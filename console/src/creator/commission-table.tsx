@@ -7,8 +7,9 @@ import { stateOfCommission } from '../parts/money-state.tsx';
 type Commission = Schemas['CreatorCommission'];
 
 /** Returns when the status changes, or changed. */
-function dateOf({ status, dueAt, paidAt }: Commission): string {
-  if (status === 'paid') return paidAt === null ? '' : `on ${formatDate(paidAt)}`;
+function dateOf({ status, dueAt, paidAt, money }: Commission): string {
+  const since = money?.statedAt ?? paidAt;
+  if (status === 'paid') return since === null ? '' : `on ${formatDate(since)}`;
   return status === 'pending' ? `until ${formatDate(dueAt)}` : `since ${formatDate(dueAt)}`;
 }
 

@@ -19,8 +19,17 @@ type Creator = Schemas['ListedAffiliate'];
 /** How many pages of links a creator has here at most: 500 links. */
 const MOST_PAGES = 5;
 
-/** Reads the addresses of the active links of a creator. */
-async function readLinks(appId: string, affiliateId: string): Promise<readonly string[]> {
+/** The start of a cell, or of a part of one, that a spreadsheet would run as a formula. */
+const FORMULA = /(?<=^|[;|])(?=["'\p{Z}\p{Cf}]*[=+\-@＝＋－＠])/gu;
+
+/** Returns a name as one cell of a line, which a spreadsheet shows as text. */
+const cellOf = (name: string): string => name.replaceAll(/\s+/g, ' ').replaceAll(FORMULA, "'");
+
+/** Reads the addresses of the active links of a creator, and whether there are more of them. */
+async function readLinks(
+  appId: string,
+  affiliateId: string,
+): Promise<{ readonly urls: readonly string[]; readonly hasMore: boolean }> {
   const urls: string[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -34,10 +43,10 @@ async function readLinks(appId: string, affiliateId: string): Promise<readonly s
       api.GET('/apps/{appId}/links', { params: { path: { appId }, query } }),
     );
     urls.push(...items.map(({ url }) => url));
-    if (nextCursor === null) break;
+    if (nextCursor === null) return { urls, hasMore: false };
     cursor = nextCursor;
   }
-  return urls;
+  return { urls, hasMore: true };
 }
 
 interface CopiedLinks {
@@ -51,8 +60,9 @@ interface CopiedLinks {
 async function copyLinks(appId: string, creators: readonly Creator[]): Promise<CopiedLinks> {
   const lines: string[] = [];
   const outcomes = await forEachRow(creators, async ({ id, name }) => {
-    const urls = await readLinks(appId, id);
-    lines.push(...urls.map((url) => `${name.replaceAll(/\s+/g, ' ')}\t${url}`));
+    const { urls, hasMore } = await readLinks(appId, id);
+    lines.push(...urls.map((url) => `${cellOf(name)}\t${url}`));
+    if (hasMore) return `has more than ${urls.length} active links: only these are copied.`;
     return urls.length === 0 ? 'has no active link.' : null;
   });
   const text = lines.join('\n');
@@ -67,7 +77,7 @@ function NotCopied({ copied: { text, count, isCopied, outcomes } }: { readonly c
         <Failures
           title={
             isCopied
-              ? `${formatCountOf(count, 'link')} copied, but none of these creators`
+              ? `${formatCountOf(count, 'link')} copied, but not all of these creators`
               : 'No link of these creators is copied'
           }
           failed={outcomes.failed}

@@ -18,12 +18,11 @@ interface ChosenPeriod {
 /** Returns the range that the address names. */
 export function usePeriod(): ChosenPeriod {
   const [search] = useSearchParams();
-  const [openedAt] = useState(() => Date.now());
   const range = chosen(OPTIONS, search.get('range'), DEFAULT);
   const comparison = chosen(COMPARISONS, search.get('compare'), 'before');
   const found =
     range === 'dates'
-      ? periodOfDays({ from: search.get('from') ?? '', to: search.get('to') ?? '' }, comparison, openedAt)
+      ? periodOfDays({ from: search.get('from') ?? '', to: search.get('to') ?? '' }, comparison)
       : presetPeriod(range, comparison);
   const [last, setLast] = useState(() => (isPeriod(found) ? found : presetPeriod(DEFAULT, comparison)));
   if (isPeriod(found) && found.key !== last.key) setLast(found);

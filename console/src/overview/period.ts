@@ -83,7 +83,7 @@ export function presetPeriod(key: keyof typeof RANGES, comparison: Comparison): 
 export function periodOfDays(
   days: { readonly from: string; readonly to: string },
   comparison: Comparison,
-  now: number,
+  now: number = Date.now(),
 ): Period | DayProblems {
   const [first, last] = [midnight(days.from), midnight(days.to)];
   if (first === null || last === null)

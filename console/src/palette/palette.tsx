@@ -78,7 +78,8 @@ export default function Palette({
   const [typed] = useDebouncedValue(text, TYPING_MS);
   const canSearch = usePermission('read') && appId !== null;
   const search = useSearch(appId ?? '', typed, canSearch);
-  const found = typed === '' ? undefined : search.data;
+  // What another text has found must not be what Enter opens.
+  const found = typed === text && typed !== '' && !search.isPlaceholderData ? search.data : undefined;
   const isNamed = ({ title }: { readonly title: string }) => title.toLowerCase().includes(text.toLowerCase());
   const pages = usePages(appId).filter(isNamed);
   const canWrite = usePermission('write');

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { useSearchParams } from 'react-router';
 import { given } from '../api/client.ts';
 
@@ -75,6 +75,8 @@ export const SPAN_TEXTS = {
   '365d': 'Last 365 days',
 };
 
+const daysAgo = (days: number): number => Date.now() - days * DAY_MS;
+
 /** The names of the filters of a range. */
 export const RANGE_FILTERS = ['range', 'from', 'to'] as const;
 
@@ -87,7 +89,7 @@ export function midnight(date: string | undefined, days = 0): number | undefined
 }
 
 /**
- * Returns the instants of the chosen range, epoch ms; `to` is excluded. They stay the same while the page is open, because
+ * Returns the instants of the chosen range, epoch ms; `to` is excluded. They stay the same until another range is chosen, because
  * a cursor belongs to its filters. Two dates count once the first one is there; before, the span `without` applies.
  */
 export function useRange(
@@ -95,13 +97,12 @@ export function useRange(
   without?: string,
 ): { readonly from?: number; readonly to?: number } {
   const chosen = filters.get('range');
-  const [openedAt] = useState(() => Date.now());
   const [first, last] = [filters.get('from'), filters.get('to')];
   return useMemo(() => {
     const [from, to] = [midnight(first), midnight(last, 1)];
     if (chosen === 'dates' && from !== undefined) return { from, ...given({ to }) };
     const span = chosen === undefined || chosen === 'dates' ? without : chosen;
     const days = SPANS[span ?? ''];
-    return days === undefined ? {} : { from: openedAt - days * DAY_MS };
-  }, [openedAt, chosen, without, first, last]);
+    return days === undefined ? {} : { from: daysAgo(days) };
+  }, [chosen, without, first, last]);
 }

@@ -12,7 +12,6 @@ export const useSearch = (appId: string, text: string, isEnabled = true) =>
       await read(api.GET('/apps/{appId}/search', { params: { path: { appId }, query: { q: text } } })),
     enabled: isEnabled && text !== '',
     placeholderData: keepPreviousData,
-    staleTime: 60_000,
   });
 
 /** Reads the creators or links that a text finds, as options. */

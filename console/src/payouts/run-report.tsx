@@ -1,6 +1,6 @@
 import { Alert, Anchor, Button, FileButton, Group, Select, Stack, Text } from '@mantine/core';
 import { parse } from 'csv-parse/browser/esm/sync';
-import { useEffect, useEffectEvent } from 'react';
+import { useEffect, useEffectEvent, useRef } from 'react';
 import { Link } from 'react-router';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -257,6 +257,7 @@ export function ReportForm({
     if (report !== null && isRaised(session)) show(report);
   });
   useEffect(() => showAgain(), []);
+  const again = useRef<() => void>(null);
   const choose = async (file: File | null) => {
     if (file !== null) show({ name: file.name, csv: await file.text(), columns: null, meanings: {} });
   };
@@ -288,7 +289,12 @@ export function ReportForm({
         <Group>
           <FileButton
             accept="text/csv,.csv,.tsv,.txt"
-            onChange={(file) => void choose(file)}
+            resetRef={again}
+            onChange={(file) => {
+              // The same file can be chosen again.
+              again.current?.();
+              void choose(file);
+            }}
             inputProps={{ 'aria-label': 'Report' }}
           >
             {(props) => (
