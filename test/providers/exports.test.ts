@@ -164,12 +164,44 @@ describe('RevenueCat', () => {
     expect(event(over)).toMatchObject({ environment: 'production', payment: expected });
   });
 
+  const NOTHING_LEFT = { price_in_usd: '0', price_in_purchased_currency: '0' };
+
+  test.each<[string, ExportRow, number]>([
+    [
+      'of the whole price where the file does not state what is left of it',
+      { price_in_usd: '', price_in_purchased_currency: '' },
+      1_999,
+    ],
+    ['of the whole price where nothing is left', NOTHING_LEFT, 1_999],
+    ['of a part where a part is left', { price_in_usd: '13.99', price_in_purchased_currency: '13.99' }, 600],
+    [
+      'in dollars where only dollars are stated',
+      { price_in_usd: '13.99', price_in_purchased_currency: '' },
+      600,
+    ],
+  ])('a refunded row has a refund %s', (_, over, amountMinor) => {
+    const result = read('revenuecat', { ...row, refunded_at: '2026-03-09 00:00:00', ...over });
+    expect(result).toMatchObject([
+      { kind: 'purchase', payment: { amountMinor: 1_999 } },
+      { adjustment: { currency: 'USD', amountMinor } },
+    ]);
+  });
+
+  test('a refunded row of which all is left has no refund, and one that is no number is not read', () => {
+    const refunded = { ...row, refunded_at: '2026-03-09 00:00:00' };
+    expect(read('revenuecat', { ...refunded, price_in_usd: '19.99' })).toHaveLength(1);
+    expect(read('revenuecat', { ...refunded, price_in_usd: '19,99' })).toMatch(
+      /price_in_usd is not a decimal/,
+    );
+  });
+
   test('a row becomes the body of the webhook, with every fact that the row has', () => {
     const renewal = {
       ...row,
       purchased_currency: 'EUR',
       purchase_price_in_purchased_currency: '17.50',
       renewal_number: '3',
+      ...NOTHING_LEFT,
       refunded_at: '2026-03-09 00:00:00',
       original_store_transaction_id: '4709',
       tax_percentage: '0.1736',
@@ -277,7 +309,7 @@ describe('RevenueCat', () => {
   });
 
   test('the refund of a row without an amount is no event, and one in one currency has only that', () => {
-    const refunded = { ...row, refunded_at: '2026-03-09 00:00:00' };
+    const refunded = { ...row, ...NOTHING_LEFT, refunded_at: '2026-03-09 00:00:00' };
     const free = { purchase_price_in_usd: '0', purchase_price_in_purchased_currency: '' };
     expect(bodiesOf('revenuecat', { ...refunded, ...free })).toHaveLength(1);
     const [, refund] = bodiesOf('revenuecat', {

@@ -4,6 +4,9 @@ import type { Payload } from '../shared/sample.ts';
 
 const PRICE = 'purchase_price_in_usd';
 const LOCAL_PRICE = 'purchase_price_in_purchased_currency';
+/** What is left of the prices after refunds. */
+const LEFT = 'price_in_usd';
+const LOCAL_LEFT = 'price_in_purchased_currency';
 const TAX = 'tax_percentage';
 const FEE = 'commission_percentage';
 
@@ -66,14 +69,28 @@ function readTransaction(row: ExportRow): RowReading {
   if (exported.text(row, 'refunded_at') !== null) {
     const refundedAt = exported.utcTime(row, 'refunded_at');
     if (refundedAt === null) return exported.noTime('refunded_at');
-    // The export does not state how much: one that no webhook has reported counts as the whole price.
-    if ((price ?? 0) > 0 || (local ?? 0) > 0) bodies.push(bodyOf(refundOf(event, refundedAt, key)));
+    const [left, localLeft] = [exported.decimal(row, LEFT), exported.decimal(row, LOCAL_LEFT)];
+    if (left === undefined) return exported.noDecimal(LEFT);
+    if (localLeft === undefined) return exported.noDecimal(LOCAL_LEFT);
+    const refunded = { price, price_in_purchased_currency: local };
+    // A file without these columns does not state how much: a refund that no webhook has reported counts as the whole price.
+    if (left !== null || localLeft !== null) {
+      refunded.price = difference(price, left);
+      refunded.price_in_purchased_currency = difference(local, localLeft);
+    }
+    if ((refunded.price ?? 0) > 0 || (refunded.price_in_purchased_currency ?? 0) > 0)
+      bodies.push(bodyOf(refundOf({ ...event, ...refunded }, refundedAt, key)));
   }
   return exported.events(...bodies);
 }
 
 function bodyOf(event: Payload): Payload {
   return { api_version: '1.0', event };
+}
+
+/** Returns what was refunded of a price; null if one of the two is not stated. A difference of decimals can have a tail, which is no money. */
+function difference(price: number | null, left: number | null): number | null {
+  return price === null || left === null ? null : Number((price - left).toFixed(6));
 }
 
 function negative(price: unknown): number | null {
@@ -113,7 +130,15 @@ const transactions: ExportFormat = {
     'renewal_number',
     'ownership_type',
   ],
-  optional: ['is_trial_conversion', 'product_identifier', 'original_store_transaction_id', TAX, FEE],
+  optional: [
+    'is_trial_conversion',
+    'product_identifier',
+    'original_store_transaction_id',
+    TAX,
+    FEE,
+    LEFT,
+    LOCAL_LEFT,
+  ],
   lists: 'both',
   namesUsers: true,
   withoutUser: 'The export names no user of this payment.',
