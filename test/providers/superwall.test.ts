@@ -442,8 +442,18 @@ describe('reading a body', () => {
   // @promise superwall-price-decides
   test('an event marked as family share is a payment if its price is above zero', () => {
     const extra = { isFamilyShare: true };
-    expect(eventOf(parse({ usd: 9.99, extra }))).toMatchObject({ kind: 'purchase', payment: usd(999) });
-    expect(eventOf(parse({ usd: 0, extra }))).toMatchObject({ payment: null, priceUnknown: false });
+    const ids = { originalTransactionId: 'O-1', extra };
+    // Whom the code of the first payment has bound gets the renewals of the family organizer, which name no user.
+    expect(eventOf(parse({ usd: 9.99, ...ids }))).toMatchObject({
+      kind: 'purchase',
+      payment: usd(999),
+      userKeys: ['app_store:O-1'],
+    });
+    expect(eventOf(parse({ usd: 0, ...ids }))).toMatchObject({
+      payment: null,
+      priceUnknown: false,
+      userKeys: [],
+    });
     expect(eventOf(parse({ usd: null, extra }))).toMatchObject({ payment: null, priceUnknown: true });
   });
 

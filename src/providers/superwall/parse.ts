@@ -102,8 +102,9 @@ function paidKind(data: Data, price: StorePrice): EventKind {
 
 function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const kind = paidKind(data, price);
-  // A family member's event may have the organizer's transaction and code.
-  const key = data.isFamilyShare ? null : money.subscriptionKey(data.store, data.originalTransactionId);
+  // A family member's event, whose price is zero, may have the organizer's transaction and code. With a price it is the organizer's.
+  const isOfMember = data.isFamilyShare && !money.isPositive(price);
+  const key = isOfMember ? null : money.subscriptionKey(data.store, data.originalTransactionId);
   const codes = codesSchema.parse(raw);
   const event = { ...eventOf(data, eventAt, kind), userKeys: read.distinct([key]) };
   const subscriptionCodes = codesOfSubscription(key, data.purchasedAt ?? eventAt, codes);
