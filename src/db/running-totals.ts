@@ -27,6 +27,25 @@ export function isInRunningTotal(sql: Sql, a: Fragment): Fragment {
          and ${contains(sql, sql.fragment`total`, a)})`;
 }
 
+/**
+ * The part of a credit note `a` that returns what was paid outside Stripe, in minor units, as `returnedOutside` in apply-adjustments.ts. Zero
+ * for any other adjustment.
+ */
+export function returnedOutside(sql: Sql, a: Fragment): Fragment {
+  return sql.fragment`
+    case when ${a}.kind = 'credit_note' and ${a}.state = 'applied' then least(${a}.amount_minor, greatest(0, (
+      select coalesce(sum(case when o.kind = 'out_of_band' then o.amount_minor else -o.amount_minor end), 0)
+        from same_payment_refs(${a}.app_id, ${a}.environment, ${a}.store, array[${a}.payment_ref]) n
+       cross join lateral (
+         select * from adjustments x
+          where x.app_id = ${a}.app_id and x.environment = ${a}.environment and x.store = ${a}.store
+            and x.payment_ref = n.ref collate "default" offset 0) o
+       where o.state = 'applied' and o.currency = ${a}.currency
+         and (o.kind = 'out_of_band'
+              or o.kind = 'credit_note' and (epoch_ms(o.occurred_at), o.id::text) < (epoch_ms(${a}.occurred_at), ${a}.id::text)))))
+    else 0 end::bigint`;
+}
+
 /** The part of a running total `a` that was given back since it was stated, in minor units. Zero for any other adjustment. */
 export function givenBackSince(sql: Sql, a: Fragment): Fragment {
   return sql.fragment`

@@ -97,6 +97,25 @@ function givenBackSince(
     .toSorted(inOrder);
 }
 
+/**
+ * Returns how much of each credit note returns what was paid outside Stripe, in minor units: that part of the payment has earned nothing, so
+ * it is not taken back again. What was paid outside comes back first, to the earliest note.
+ */
+function returnedOutside(adjustments: readonly AdjustmentSnapshot[]): ReadonlyMap<AdjustmentId, number> {
+  const applied = adjustments.filter(({ state }) => state === 'applied');
+  const left = new Map<string, number>();
+  for (const { kind, currency, amountMinor } of applied)
+    if (kind === 'out_of_band') left.set(currency, (left.get(currency) ?? 0) + amountMinor);
+  const returned = new Map<AdjustmentId, number>();
+  for (const { kind, adjustmentId, currency, amountMinor } of applied.toSorted(inOrder)) {
+    if (kind !== 'credit_note') continue;
+    const part = Math.min(amountMinor, left.get(currency) ?? 0);
+    left.set(currency, (left.get(currency) ?? 0) - part);
+    returned.set(adjustmentId, part);
+  }
+  return returned;
+}
+
 /** Returns what the adjustments book or unbook, in the order in which it happened, and which cannot be converted yet. */
 function adjustmentChanges(
   payment: PaymentSnapshot,
@@ -104,6 +123,7 @@ function adjustmentChanges(
 ): { readonly changes: readonly AdjustmentChange[] } & Pick<Evaluation, 'unconverted' | 'converted'> {
   const { adjustments } = payment;
   const undoings = adjustments.filter((a) => a.reversesAll && a.state === 'reversed').toSorted(inOrder);
+  const outside = returnedOutside(adjustments);
   const changes: AdjustmentChange[] = [];
   const unconverted: EventId[] = [];
   const converted: EventId[] = [];
@@ -115,7 +135,8 @@ function adjustmentChanges(
     const isContained = adjustments.some((total) => containsRefund(total, adjustment));
     const applies = adjustment.state === 'applied' && undoneBy === undefined && !isContained;
     const givenBack = givenBackSince(adjustment, adjustments);
-    const amountMinor = givenBack.reduce((rest, a) => rest - a.amountMinor, adjustment.amountMinor);
+    const ownMinor = adjustment.amountMinor - (outside.get(adjustment.adjustmentId) ?? 0);
+    const amountMinor = givenBack.reduce((rest, a) => rest - a.amountMinor, ownMinor);
     const counted = { ...adjustment, amountMinor: Math.max(0, amountMinor) };
     const toMinor = applies ? inPaymentCurrency(payment, baseCents, counted) : 0;
     if (toMinor === null) unconverted.push(adjustment.eventId);

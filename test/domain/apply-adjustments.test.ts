@@ -336,3 +336,45 @@ describe('refunds of a payment that earned by a policy', () => {
     expect(reversals).toMatchObject([{ amountCents: 467, baseCents: 2_333 }]);
   });
 });
+
+describe('what was paid outside Stripe', () => {
+  const outside = (n: number, amountMinor: number) =>
+    refund(n, { kind: 'out_of_band', amountMinor, usdCents: amountMinor });
+  const note = (n: number, amountMinor: number, over: Partial<AdjustmentSnapshot> = {}) =>
+    refund(n, { kind: 'credit_note', amountMinor, usdCents: amountMinor, occurredAt: at(n), ...over });
+
+  test.each<[string, readonly AdjustmentSnapshot[], number]>([
+    ['is not taken back again by a note of all of it', [outside(1, 6_000), note(2, 6_000)], 1_200],
+    ['is not taken back again by a note of a part', [outside(1, 6_000), note(2, 3_000)], 1_200],
+    ['comes back before anything else', [outside(1, 6_000), note(2, 8_000)], 1_600],
+    [
+      'comes back once, whichever note returns it',
+      [note(2, 4_000), outside(1, 6_000), note(3, 4_000)],
+      1_600,
+    ],
+    ['has a part for a second note', [outside(1, 3_000), outside(4, 3_000), note(2, 6_000)], 1_200],
+    [
+      'is still there after a note that was voided',
+      [outside(1, 6_000), note(2, 6_000, { state: 'reversed' }), note(3, 6_000)],
+      1_200,
+    ],
+    [
+      'is not compared with a note in another currency',
+      [outside(1, 6_000), note(2, 3_000, { currency: 'EUR', usdCents: 3_000 })],
+      1_800,
+    ],
+    ['does not lessen a refund through Stripe', [outside(1, 6_000), note(2, 6_000), refund(3)], 1_800],
+  ])('%s', (_, adjustments, reversed) => {
+    expect(reversedBy(adjustments)).toBe(reversed);
+  });
+
+  test('that is reported after a note gives back what the note took', () => {
+    const booked = note(2, 6_000, { bookedMinor: 6_000 });
+    const { reversals, booked: changes } = apply([booked, outside(1, 6_000)], { reversedCents: 1_200 });
+    expect(changes.map(({ adjustmentId, bookedMinor }) => [adjustmentId, bookedMinor])).toEqual([
+      [outside(1, 0).adjustmentId, 6_000],
+      [booked.adjustmentId, 0],
+    ]);
+    expect(reversals.reduce((sum, { amountCents }) => sum + amountCents, 0)).toBe(0);
+  });
+});

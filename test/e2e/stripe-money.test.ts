@@ -672,6 +672,24 @@ describe('invoices that were paid outside Stripe, since API version 2025-03-31',
     await expectInAnyOrder([basilInvoice, outside(10_000, 'a')], takenBack);
   });
 
+  // @promise stripe-out-of-band, stripe-credit-notes
+  test('what was paid outside Stripe and is returned by a credit note is taken back once, in any order of arrival', async () => {
+    const returned: Event = ({ invoiceId }) =>
+      stripeCreditNote({
+        type: 'credit_note.created',
+        status: 'issued',
+        id: `cn_${invoiceId}`,
+        invoiceId,
+        outOfBandAmount: 4_000,
+        occurredAt: at(1),
+      });
+    await expectInAnyOrder([basilInvoice, outside(4_000, 'a'), throughStripe, returned], {
+      earned: 2_000,
+      reversed: 800,
+      revenue: 6_000,
+    });
+  });
+
   // @promise stripe-out-of-band
   test('the part of an invoice that was paid through Stripe earns, and its refund takes back its share', async () => {
     await expectInAnyOrder([basilInvoice, outside(4_000, 'a'), throughStripe], {

@@ -1,5 +1,5 @@
 import type { AppId } from '../../domain/ids.ts';
-import { givenBackSince, isInRunningTotal } from '../running-totals.ts';
+import { givenBackSince, isInRunningTotal, returnedOutside } from '../running-totals.ts';
 import type { Fragment, Sql } from '../sql.ts';
 import { byPages, byStatement, keptRow, rounded } from './check.ts';
 import type { LedgerCheck } from './check.ts';
@@ -66,7 +66,7 @@ export const REVERSAL_CHECKS: readonly LedgerCheck[] = [
         join deliveries d on d.id = e.delivery_id
        where a.environment = 'production' and not a.reverses_all and d.completed_at is not null
          and (a.currency = p.currency or a.usd_cents::numeric * p.amount_minor >= p.usd_cents)
-         and case when a.state = 'applied' and a.amount_minor > ${givenBackSince(sql, sql.fragment`a`)}
+         and case when a.state = 'applied' and a.amount_minor > ${givenBackSince(sql, sql.fragment`a`)} + ${returnedOutside(sql, sql.fragment`a`)}
                    and not ${isInRunningTotal(sql, sql.fragment`a`)} and not exists (
                     select from same_payment_refs(a.app_id, a.environment, a.store, array[a.payment_ref]) n
                       join adjustments u on u.app_id = a.app_id and u.environment = a.environment and u.store = a.store
@@ -74,7 +74,8 @@ export const REVERSAL_CHECKS: readonly LedgerCheck[] = [
                      where u.kind = a.kind and u.reverses_all and u.state = 'reversed'
                        and u.occurred_at >= a.occurred_at)
              then a.booked_payment_id is distinct from p.id
-                  or (a.currency = p.currency and a.booked_minor <> a.amount_minor - ${givenBackSince(sql, sql.fragment`a`)})
+                  or (a.currency = p.currency and a.booked_minor <> a.amount_minor - ${givenBackSince(sql, sql.fragment`a`)}
+                                                                    - ${returnedOutside(sql, sql.fragment`a`)})
              else a.booked_payment_id = p.id and a.booked_minor <> 0 end`,
   ),
   byStatement(
