@@ -230,6 +230,9 @@ describe('the rows of one payment', () => {
     const back = { reporting_category: 'partial_capture_reversal', customer_facing_amount: '-2.50' };
     const object = merged({}, back)?.data.object;
     expect(object).toMatchObject({ object: 'payment_intent', amount_received: 1_000 });
+    // Two parts that went back at one time, of which one row is in the file twice.
+    const another = { ...back, customer_facing_amount: '-1.00' };
+    expect(merged({}, back, another, back)?.data.object).toMatchObject({ amount_received: 900 });
     expect(object).not.toHaveProperty('payments');
     expect(merged({}, { ...back, customer_facing_amount: '-12.50' })).toBeNull();
     expect(merged(back)).toBeNull();

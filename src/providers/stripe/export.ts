@@ -206,7 +206,12 @@ function mergePayments(parts: readonly PaymentPart[]): Payload | null {
     .map(({ body, isNegative }) => ({ ...(body as unknown as StripeBody), sign: isNegative ? -1 : 1 }))
     .toSorted((a, b) => a.created - b.created);
   const keyOf = ({ created, sign, data: { object } }: (typeof stated)[number]) =>
-    [created, sign, ...[object['charge'], object['latest_charge']].filter(isText)].join(' ');
+    [
+      created,
+      sign,
+      ...AMOUNT_FIELDS.map((name) => object[name]),
+      ...[object['charge'], object['latest_charge']].filter(isText),
+    ].join(' ');
   // A row may be in the file twice, where two exports were put together.
   const all = [...new Map(stated.map((part) => [keyOf(part), part])).values()];
   const charges = all.filter(({ sign }) => sign > 0);
