@@ -592,6 +592,15 @@ describe('an invoice that is collected manually', () => {
     expect(invoice({ adjusted: 60_000 }).occurredAt).toBe(START);
   });
 
+  test('the USD value of a credited invoice leaves out the credit of the customer, which is only in grand totals', () => {
+    // As Paddle documents the totals of payouts after adjustments: they have no grand total.
+    const adjustedPayout = { currency_code: 'USD', total: '94500' };
+    const payout = { currency_code: 'USD', total: '135000', grand_total: '108000' };
+    expect(
+      invoice({ currency: 'GBP', captured: [60_000], adjusted: 60_000, payout, adjustedPayout }).payment,
+    ).toMatchObject({ currency: 'GBP', amountMinor: 60_000, usdCents: 64_800 });
+  });
+
   test('the USD value is the same share of the payout', () => {
     const payout = { currency_code: 'USD', grand_total: '110001' };
     expect(invoice({ currency: 'EUR', captured: [60_000], payout }).payment).toMatchObject({

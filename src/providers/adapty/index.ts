@@ -17,9 +17,9 @@ export const adapty: Provider = {
     "In Adapty, open Integrations > Webhook. Enter this URL as both the production and the sandbox endpoint URL, and the secret, exactly as shown, as both Authorization header values. Keep the default event names. Have the app pass its own user id to Adapty's identify() before the first purchase; it arrives as customer_user_id.",
   codes: {
     app_store:
-      'Buy with the promotional offer. Its code here has to be the id of the offer in App Store Connect, which Adapty states as promotional_offer_id.',
+      'Buy with the promotional offer. Its code here has to be the id that you gave the offer in Adapty, which it states as promotional_offer_id, and not that of App Store Connect.',
     play_store:
-      'Buy with the offer of Google Play. Its code here has to be the id that Adapty states as promotional_offer_id.',
+      'Buy with the offer of Google Play. Its code here has to be the id that you gave the offer in Adapty, which it states as promotional_offer_id.',
   },
   secretProblem: weakTokenProblem,
   verify: verifyStaticToken,

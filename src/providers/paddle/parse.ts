@@ -172,8 +172,10 @@ function chargedUsdCents({ details }: Transaction, charged: number): number | nu
   const { totals, adjusted_totals: afterAdjustments } = details;
   const grandTotal = totals.grand_total ?? totals.total;
   if (charged === grandTotal) return payoutUsdCents(details.payout_totals);
-  const adjustedCents = payoutUsdCents(details.adjusted_payout_totals);
-  if (charged === afterAdjustments.grand_total && adjustedCents !== null) return adjustedCents;
+  const { grand_total: adjustedTotal, currency_code: currency } = details.adjusted_payout_totals;
+  // Without a grand total they have only the total, in which the customer's credit is not deducted.
+  const adjustedCents = currency === 'USD' ? (adjustedTotal ?? 0) : 0;
+  if (charged === afterAdjustments.grand_total && adjustedCents > 0) return adjustedCents;
   const cents = payoutUsdCents(details.payout_totals);
   return cents === null ? null : share(cents, charged, grandTotal);
 }

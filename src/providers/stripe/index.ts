@@ -29,7 +29,7 @@ export const stripe: Provider = {
   environmentFrom: 'body',
   proofHeaders: [SIGNATURE.header],
   setupHint:
-    "In Stripe, open Developers > Webhooks and add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, payment_intent.succeeded, refund.*, charge.dispute.* and credit_note.*, and charge.refunded and charge.refund.updated if the endpoint's API version is before 2024-10-28. Copy its signing secret (whsec_…) here. In Checkout, set client_reference_id and subscription_data.metadata.app_user_id to the app's own user id; on a payment intent of your own, set metadata.app_user_id.",
+    "In Stripe, open Developers > Webhooks and add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, payment_intent.succeeded, refund.*, charge.dispute.* and credit_note.*, and charge.refunded and charge.refund.updated if the endpoint's API version is before 2024-10-28. Copy its signing secret (whsec_…) here. In Checkout, set client_reference_id and subscription_data.metadata.app_user_id to the app's own user id, and payment_intent_data.metadata.app_user_id if you capture payments later; on a payment intent of your own, set metadata.app_user_id.",
   codes: {
     stripe:
       'Have the webhook send checkout.session.completed, and let customers enter the promotion code in Checkout. For subscriptions that you create without Checkout, have it send customer.discount.created, too. The code here needs the id of the promotion code (promo_…), not that of its coupon.',
