@@ -2,7 +2,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { expect, jest, test } from '@jest/globals';
-import { hmacSha256, sha256 } from '../../src/providers/hashing.ts';
+import { HashThread, hmacSha256, sha256 } from '../../src/providers/hashing.ts';
 
 const KIB = 1024;
 
@@ -19,11 +19,13 @@ test.each([0, 5 * KIB, 256 * KIB - 1, 256 * KIB, KIB * KIB])(
 );
 
 // @promise large-body-off-loop
-test('a body of 256 KiB is hashed in a thread of its own, and a smaller one at once', async () => {
+test('a body of 256 KiB to 1 MiB is hashed in a thread of its own, and any other one at once', async () => {
   const sent = jest.spyOn(Worker.prototype, 'postMessage');
   for (const [size, messages] of [
     [256 * KIB - 1, 0],
     [256 * KIB, 2],
+    [KIB * KIB, 2],
+    [KIB * KIB + 1, 0],
   ] as const) {
     sent.mockClear();
     const body = randomBytes(size);
@@ -73,4 +75,26 @@ test('bodies are hashed although their thread ends', async () => {
   expect(await first).toEqual(expected);
   expect(await second).toEqual(expected);
   expect(await hmacSha256('key', '', large)).toEqual(expected);
+});
+
+test('bodies are hashed although their thread fails, and its late answer is not that of another body', async () => {
+  const sent = jest.spyOn(Worker.prototype, 'postMessage');
+  const [body, next] = [randomBytes(256 * KIB), randomBytes(256 * KIB)];
+  const first = sha256(body);
+  await new Promise(setImmediate);
+  const thread = sent.mock.contexts[0] as Worker;
+  sent.mockRestore();
+  thread.emit('error', new Error('no memory is left'));
+  expect(await first).toEqual(createHash('sha256').update(body).digest());
+  expect(await sha256(next)).toEqual(createHash('sha256').update(next).digest());
+  await thread.terminate();
+});
+
+test('a body that is larger than the memory of a thread is hashed all the same', async () => {
+  const thread = new HashThread();
+  const [large, fitting] = [randomBytes(KIB * KIB + 1), randomBytes(KIB)];
+  const hashes = [large, fitting].map(async (body) => await thread.run({ key: null, prefix: '', body }));
+  expect(await Promise.all(hashes)).toEqual(
+    [large, fitting].map((body) => createHash('sha256').update(body).digest()),
+  );
 });
