@@ -1,4 +1,5 @@
 /** @jest-environment <rootDir>/test/jest/isolated.js */
+import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Webhook } from 'svix';
@@ -211,6 +212,12 @@ describe('verification', () => {
     for (const secret of ['whsec_', '', ' ', 'whsec_='])
       expect(await accepts({ secret, signature: unkeyed })).toBe(false);
     expect(await accepts({ receivedAt: Number.NaN })).toBe(false);
+  });
+
+  test('a secret that is no key does not make a hash without a key a signature, since anybody can compute one', async () => {
+    const hash = createHash('sha256').update(`${PING.id}.${PING.at}.`).update(PING.body).digest('base64');
+    for (const secret of ['whsec_', 'whsec_not base64!', PING.secret])
+      expect(await accepts({ secret, signature: `v1,${hash}` })).toBe(false);
   });
 
   const secrets = fc
