@@ -3,6 +3,7 @@ import { componentMinor } from '../../src/domain/events.ts';
 import type { PaymentComponents } from '../../src/domain/events.ts';
 import { providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
+import { decimalAmount, paidShare, withComponents } from '../../src/providers/shared/payment-components.ts';
 import type { Payload } from '../../src/providers/shared/sample.ts';
 import { bodyOf, eventOf, fixture, fixtureNames } from '../support/provider-fixtures.ts';
 
@@ -108,6 +109,8 @@ describe('the tax and the store fee of a payment', () => {
   test.each([RC, SW])('%s: a share is an estimate in parts per million', (provider, name, path, tax, fee) => {
     const payment = changed(provider, name, path, { [tax]: 0.159_664, [fee]: 0.3 });
     expect(payment?.components).toEqual(shares(159_664, 300_000));
+    const edges = changed(provider, name, path, { [tax]: 0, [fee]: 1 });
+    expect(edges?.components).toEqual(shares(0, 1_000_000));
     expect(componentMinor({ ppm: 159_664 }, 1_149)).toBe(183);
     expect(componentMinor({ minor: 7 }, 1_149)).toBe(7);
   });
@@ -195,5 +198,36 @@ describe('the tax and the store fee of a payment', () => {
     const payment = changed('paddle', 'transaction.completed.web', ['data', 'details', 'totals'], fields);
     expect(payment?.components).toEqual(expected);
     expect(payment?.amountMinor).toBe(6_543);
+  });
+});
+
+describe('a part of a payment', () => {
+  test('may be as much as the payment, but not more and not negative', () => {
+    const payment = { store: 'stripe', ref: 'in_1', currency: 'USD', amountMinor: 500, usdCents: 500 };
+    const withTax = (minor: number) => withComponents(payment, { tax: part(minor), storeFee: null });
+    for (const minor of [0, 500]) {
+      expect(withTax(minor)).toEqual({ ...payment, components: { tax: part(minor) } });
+    }
+    for (const minor of [-1, 501]) expect(withTax(minor)).toBe(payment);
+  });
+
+  test('is unknown where it is a number that JSON can state and no amount can be', () => {
+    expect(decimalAmount.parse(JSON.parse('1e999'))).toBeNull();
+    expect(decimalAmount.parse(4.015)).toBe(4.015);
+  });
+
+  test.each([
+    ['all of it where all was paid', 149, { paid: 2_149, total: 2_149 }, 149],
+    ['in proportion where a part was paid, rounded once', 149, { paid: 1_000, total: 2_149 }, 69],
+    ['all of it where more than the total was paid', 149, { paid: 3_000, total: 2_149 }, 149],
+    ['nothing where nothing was paid', 149, { paid: 0, total: 2_149 }, 0],
+    ['unknown where it is not stated, which is not zero', null, { paid: 1_000, total: 2_149 }, null],
+    ['unknown where the total is not stated', 149, { paid: 1_000, total: null }, null],
+    ['unknown where the total is zero', 149, { paid: 0, total: 0 }, null],
+    ['unknown where the total is negative', 149, { paid: 0, total: -5 }, null],
+    ['unknown where it is negative and all was paid', -1, { paid: 2_149, total: 2_149 }, null],
+    ['unknown where it is negative and a part was paid', -1, { paid: 1_000, total: 2_149 }, null],
+  ])('belongs to what was paid: %s', (_, minor, total, expected) => {
+    expect(paidShare(minor, total)).toBe(expected);
   });
 });
