@@ -336,6 +336,26 @@ describe('the codes of a subscription that begins without a payment', () => {
       ),
       ofStripe,
     ],
+    [
+      'an invoice of zero at Stripe that its event reports later, from the time of its payment',
+      'stripe',
+      withFields(
+        stripeInvoicePaid({ subscriptionId: 'first-1', amount: 0, occurredAt: USED_AT + 5_000 }),
+        ['data', 'object'],
+        { discounts, status_transitions: { paid_at: USED_AT / 1_000 } },
+      ),
+      ofStripe,
+    ],
+    [
+      'an invoice of zero at Stripe without the time of its payment, from the time of its event',
+      'stripe',
+      withFields(
+        stripeInvoicePaid({ subscriptionId: 'first-1', amount: 0, occurredAt: USED_AT }),
+        ['data', 'object'],
+        { discounts, status_transitions: null },
+      ),
+      ofStripe,
+    ],
     ['a discount without a code', 'stripe', discount({ promotion_code: null }), []],
     [
       'a trial at Paddle',
@@ -349,5 +369,47 @@ describe('the codes of a subscription that begins without a payment', () => {
     ],
   ])('%s', (_, provider, body, codes) => {
     expect(subscriptionCodesOf(provider, body)).toEqual(codes);
+  });
+});
+
+describe('a promotion code of Stripe', () => {
+  const refsOf = (body: Payload) =>
+    eventOf(providers.stripe.parse(bodyOf(body))).codes.map(({ value, paymentRef }) => ({
+      value,
+      paymentRef,
+    }));
+
+  test.each([
+    ['the invoice that it made', { invoice: 'in_1', payment_intent: 'pi_1' }, 'in_1'],
+    ['its payment intent without an invoice', { invoice: null, payment_intent: 'pi_1' }, 'pi_1'],
+    ['the session itself without both', { invoice: null, payment_intent: null }, 'cs_1'],
+  ])('counts for the payment of its session, which is %s', (_, fields, paymentRef) => {
+    const paid = withFields(stripeCheckoutSession({ sessionId: 'cs_1' }), ['data', 'object'], {
+      discounts,
+      ...fields,
+    });
+    expect(eventOf(providers.stripe.parse(bodyOf(paid))).payment?.ref).toBe(paymentRef);
+    expect(refsOf(paid)).toEqual([{ value: 'promo_1', paymentRef }]);
+  });
+
+  test('counts for the first invoice of a subscription, if the session names it', () => {
+    expect(refsOf(session({ invoice: 'in_1' }))).toEqual([{ value: 'promo_1', paymentRef: 'in_1' }]);
+    expect(refsOf(session({ invoice: null }))).toEqual([]);
+  });
+
+  test('of a discount moves no money, and the reason says for what it counts', () => {
+    expect(providers.stripe.parse(bodyOf(discount({})))).toMatchObject({
+      outcome: 'ignored',
+      reason: 'a discount moves no money; its promotion code counts for the payments of its subscription',
+      event: { payment: null, userKeys: ['first-1'] },
+    });
+    for (const none of [{ subscription: null }, { promotion_code: null }]) {
+      expect(providers.stripe.parse(bodyOf(discount(none)))).toMatchObject({
+        outcome: 'ignored',
+        reason:
+          'events of type customer.discount.created without a promotion code of a subscription do not affect commissions',
+        event: { subscriptionCodes: [] },
+      });
+    }
   });
 });
