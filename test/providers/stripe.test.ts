@@ -576,6 +576,12 @@ describe('payments', () => {
     expect(eventOf(parse(payload))).toMatchObject({ kind: 'other', payment: null });
   });
 
+  test('an invoice that credit paid in full is no payment, although it states a tax', () => {
+    const extra = { total: 2_149, total_taxes: [{ amount: 149 }] };
+    const body = stripeInvoicePaid({ amount: 0, billingReason: 'subscription_cycle', extra });
+    expect(eventOf(parse(body))).toMatchObject({ kind: 'renewal', payment: null });
+  });
+
   const priced = (product: string) => ({ pricing: { price_details: { product } } });
   const period = { type: 'subscription_item_details', subscription_item_details: { proration: false } };
   const prorated = { type: 'subscription_item_details', subscription_item_details: { proration: true } };
@@ -699,6 +705,16 @@ describe('payments', () => {
       outcome: 'ignored',
       event: { userIds: ['user-1'], payment: null, paymentAliases: [alias('ch_1', 'pi_1')] },
     });
+  });
+
+  test('the user of a charge is a user of its invoice, and of nothing else without one', () => {
+    const linksOf = (invoice: string | null) => {
+      const extra = { metadata: { app_user_id: 'user-1' }, invoice };
+      const result = parse(stripeCharge({ chargeId: 'ch_1', paymentIntentId: 'pi_1', extra }));
+      return result.outcome === 'failed' ? null : result.event?.userLinks;
+    };
+    expect(linksOf('in_1')).toEqual([{ key: 'in_1', customerUserId: 'user-1' }]);
+    expect(linksOf(null)).toEqual([]);
   });
 
   test('a payment intent of an invoice states its user and aliases, and no money', () => {
