@@ -4,7 +4,7 @@ import type { AdjustmentFact, PaymentFact } from '../../src/domain/events.ts';
 import type { EventId } from '../../src/domain/ids.ts';
 import { compareGroup, paymentNotInExport, unreadableRow } from '../../src/domain/reconcile.ts';
 import { CAUSE_EXPLANATIONS } from '../../src/domain/likely-causes.ts';
-import { isDifference } from '../../src/domain/reconcile-findings.ts';
+import { FINDING_KINDS, isDifference } from '../../src/domain/reconcile-findings.ts';
 import type {
   ComparisonScope,
   Exported,
@@ -1105,4 +1105,22 @@ describe('any payment', () => {
       { numRuns: 300 },
     );
   });
+});
+
+test('every finding but a payment that earned nothing is a difference between the export and the ledger', () => {
+  expect(FINDING_KINDS.filter((kind) => !isDifference({ kind }))).toEqual(['earned_nothing']);
+});
+
+test.each<[string, readonly string[], RecordedGroup, string | null]>([
+  [
+    'the one that the export names, before that of the ledger',
+    ['user-2', 'user-3'],
+    ledger(paid()),
+    'user-2',
+  ],
+  ['the one of the stored payment, where the export names none', [], ledger(paid()), 'user-1'],
+  ['nobody, where neither names one', [], ledger(null), null],
+])('the customer of a missing refund is %s', (_, userIds, recorded, customerUserId) => {
+  const exported = { ...group(null), adjustments: [listed(refund(), { userIds })] };
+  expect(compareGroup(exported, recorded, SCOPE)).toMatchObject([{ kind: 'missing_refund', customerUserId }]);
 });
