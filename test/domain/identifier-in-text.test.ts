@@ -21,9 +21,18 @@ test('a text that was encoded many times is decoded a few times only, so that it
   expect(formsOf(text).length).toBeLessThan(8);
 });
 
-test('a text without escapes has one form', () => {
-  expect(formsOf('100 of customer-1')).toEqual(['100 of customer-1']);
+test('an identifier is found in a text that was encoded up to four times', () => {
+  let text = 'id=ann@example.com';
+  for (let time = 0; time < 4; time += 1) text = encodeURIComponent(text);
+  expect(findsIn(text, 'ann@example.com')).toBe(true);
 });
+
+test.each(['100 of customer-1', '100 %', 'q=%E9', String.raw`C:\x`])(
+  'the text %j, without escapes of characters, has one form',
+  (text) => {
+    expect(formsOf(text)).toEqual([text]);
+  },
+);
 
 test('no text contains an identifier of no characters', () => {
   expect(hasIdentifier('customer-1', '')).toBe(false);
