@@ -372,6 +372,21 @@ describe('the sentences of a policy', () => {
         '1 % of the price in the first month of a customer.',
       ],
     ],
+    [
+      {
+        base: 'gross',
+        rules: [
+          { when: { productIds: ['monthly', 'yearly', 'lifetime'] }, percentBps: 0 },
+          { when: { stores: ['paddle'], paymentNumber: {} }, percentBps: 100 },
+          { when: { stores: ['amazon'], monthsSinceFirst: {} }, percentBps: 100 },
+        ],
+      },
+      [
+        'Nothing for the product monthly, yearly or lifetime.',
+        '1 % of the price from Paddle.',
+        '1 % of the price from amazon.',
+      ],
+    ],
   ])('%j', (terms, sentences) => {
     expect(policySentences(terms)).toEqual(sentences);
   });
