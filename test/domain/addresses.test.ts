@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { addressBlock, addressSite, addressKeyDay, addressKeyDays } from '../../src/domain/addresses.ts';
+import {
+  addressBlock,
+  addressKeyDay,
+  addressKeyDays,
+  addressSite,
+  hasPlainHost,
+  hostOf,
+} from '../../src/domain/addresses.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
 describe('the block of an address', () => {
@@ -53,6 +60,31 @@ test.each([
   ['unknown', null],
 ])('the site of %s is %s', (text, expected) => {
   expect(addressSite(text)).toBe(expected);
+});
+
+test.each([
+  ['https://example.com', true],
+  ['HTTP://example.com/x', true],
+  ['https://[2001:db8::1]:8443/x', true],
+  ['https:///example.com', false],
+  ['https:example.com', false],
+  ['https:/example.com', false],
+  ['https://\\example.com', false],
+  ['https://?example.com', false],
+  ['https://#example.com', false],
+  ['javascript:https://example.com', false],
+  [' https://example.com', false],
+  ['https://exam\tple.com', false],
+  ['https://example.com/\u007f', false],
+  ['https://example.com/a b', false],
+  ['', false],
+])('the host of %j stands where every reader looks for it: %j', (text, isPlain) => {
+  expect(hasPlainHost(text)).toBe(isPlain);
+});
+
+test('the host of a URL with an IPv6 address is that address without its brackets', () => {
+  expect(hostOf(new URL('https://[2001:DB8::1]:8443/x'))).toBe('2001:db8::1');
+  expect(hostOf(new URL('https://Example.com/[x]'))).toBe('example.com');
 });
 
 const MIDNIGHT = Date.UTC(2026, 5, 15);
