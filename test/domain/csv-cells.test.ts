@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { neutralizeFormula } from '../../src/domain/csv-cells.ts';
+import { csvLine, neutralizeFormula, quoteWhereNeeded } from '../../src/domain/csv-cells.ts';
 
 // @promise csv-formulas
 test.each([
@@ -43,4 +43,22 @@ test('a long name of separators takes no time', () => {
   for (const part of ['; "', ' ', '\t', '"', '\u200b', ';']) neutralizeFormula(`${part.repeat(50_000)}x`);
   // A pattern that tries again at each separator takes minutes.
   expect(performance.now() - startedAt).toBeLessThan(5_000);
+});
+
+test.each([
+  ['Ann', 'Ann'],
+  ['', ''],
+  ["Ann's", "Ann's"],
+  ['a;b\tc', 'a;b\tc'],
+  ['Smith, Ann', '"Smith, Ann"'],
+  ['the "one"', '"the ""one"""'],
+  ['two\nlines', '"two\nlines"'],
+  ['two\rlines', '"two\rlines"'],
+])('the text %j is the cell %j, quoted as RFC 4180 requires', (text, cell) => {
+  expect(quoteWhereNeeded(text)).toBe(cell);
+});
+
+test('a line has its cells apart from each other, and an end of its own', () => {
+  expect(csvLine(['Ann', 'a,b', '', '"'])).toBe('Ann,"a,b",,""""\r\n');
+  expect(csvLine(['only'])).toBe('only\r\n');
 });
