@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { monthThatIsDue, nextRunDate } from '../../src/domain/payout-schedule.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
-import { mondayOfReport } from '../../src/domain/weekly-report.ts';
+import { mondayOfReport, reportDueAt } from '../../src/domain/weekly-report.ts';
 import { cases } from '../support/rounds.ts';
 
 const LONG_AGO = Date.UTC(2020, 0, 1);
@@ -125,4 +125,10 @@ test.each([
   ['2027-01-01T00:00:00Z', '2026-12-28'],
 ])('the latest report at %s is that of Monday %s', (now, monday) => {
   expect(new Date(mondayOfReport(at(now))).toISOString().slice(0, 10)).toBe(monday);
+});
+
+test('the reports of a Monday are due at eight o’clock (UTC) of that day, and are its reports from then on', () => {
+  const due = reportDueAt(at('2026-11-23T00:00:00Z'));
+  expect(new Date(due).toISOString()).toBe('2026-11-23T08:00:00.000Z');
+  expect(reportDueAt(mondayOfReport(due))).toBe(due);
 });
