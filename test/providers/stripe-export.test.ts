@@ -284,6 +284,7 @@ describe('an object of the API', () => {
     expect(eventOf(invoices, invoice).bodies).toEqual([event('invoice.paid', 'in_1:paid', invoice)]);
     expect(eventOf(invoices, { ...invoice, livemode: false }).bodies[0]).toMatchObject({ livemode: false });
     expect(eventOf(invoices, { ...invoice, livemode: true }).bodies[0]).toMatchObject({ livemode: true });
+    expect(eventOf(invoices, { ...invoice, livemode: null }).bodies[0]).toMatchObject({ livemode: true });
     expect(eventOf(invoices, { ...invoice, status_transitions: null }).bodies[0]).toMatchObject({
       created: AT - 60,
     });
@@ -311,7 +312,10 @@ describe('an object of the API', () => {
       livemode: false,
       data: { object: { ...outside, invoice: 'in_1', livemode: false } },
     });
-    expect(eventOf(invoices, { ...ofTest, livemode: undefined }).bodies[1]).toMatchObject({ livemode: true });
+    expect(eventOf(invoices, { ...ofTest, livemode: undefined }).bodies[1]).toMatchObject({
+      livemode: true,
+      data: { object: { livemode: true } },
+    });
     expect(eventOf(invoices, { ...ofTest, paid_out_of_band: false }).bodies).toHaveLength(1);
     expect(read(invoices, { ...invoice, payments: undefined })).toMatchObject({ kind: 'refused' });
     expect(read(invoices, { ...invoice, payments: { data: [], has_more: true } })).toMatchObject({
