@@ -525,7 +525,14 @@ describe('reading a body', () => {
       event: { kind: 'other', adjustment: null, paymentAliases: [{ aliasRef: 'pi_1', paymentRef: 'in_1' }] },
     });
     const unreadable = stripeRefund({ extra: { amount: null } });
-    expect(parse({ ...unreadable, account: 'acct_Fake01' }).outcome).toBe('ignored');
+    const withoutEvent = stripeRefund({ apiVersion: '2022-11-15' });
+    for (const body of [unreadable, withoutEvent]) {
+      expect(parse({ ...body, account: 'acct_Fake01' })).toMatchObject({
+        outcome: 'ignored',
+        reason: expect.stringContaining('connected account'),
+        event: { kind: 'other', adjustment: null, paymentAliases: [] },
+      });
+    }
   });
 
   test('an event of a connected account counts as an own one only if the app lists the account', () => {
@@ -533,6 +540,7 @@ describe('reading a body', () => {
     const own = bodyOf(payload);
     const body = bodyOf({ ...payload, account: 'acct_Fake01' });
     expect(stripe.parse(body, ['acct_Fake02', 'acct_Fake01'])).toEqual(stripe.parse(own));
+    expect(stripe.parse(body, 'all')).toEqual(stripe.parse(own));
     for (const listed of [[], ['acct_Fake02', 'acct_Fake011', 'ACCT_FAKE01']]) {
       expect(stripe.parse(body, listed)).toMatchObject({
         outcome: 'ignored',
@@ -953,6 +961,8 @@ describe('refunds and reversals', () => {
     expect(eventOf(parse(body)).adjustment).toMatchObject({ kind: 'refund', state: 'reversed', rank: 2 });
   });
 
+  const CREDIT_NOTE_EVENTS = ['credit_note.created', 'credit_note.updated', 'credit_note.voided'];
+
   test.each<[string, object, object]>([
     [
       'issued',
@@ -960,15 +970,27 @@ describe('refunds and reversals', () => {
       { kind: 'refund', adjustment: { kind: 'credit_note', state: 'applied', rank: 1, amountMinor: 400 } },
     ],
     ['voided', { status: 'void' }, { kind: 'refund_reversed', adjustment: { state: 'reversed', rank: 2 } }],
-    ['that returns nothing outside Stripe', { outOfBandAmount: null }, { kind: 'other', adjustment: null }],
   ])('a credit note %s is read as what it returns outside Stripe', (_, over, expected) => {
-    for (const type of ['credit_note.created', 'credit_note.updated', 'credit_note.voided']) {
+    for (const type of CREDIT_NOTE_EVENTS) {
       const result = parse(
         stripeCreditNote({ type, id: 'cn_1', invoiceId: 'in_1', outOfBandAmount: 400, ...over }),
       );
       expect(result).toMatchObject({ event: expected });
     }
   });
+
+  test.each([null, 0])(
+    'a credit note that returns %j outside Stripe moves no money, and says why',
+    (outOfBandAmount) => {
+      for (const type of CREDIT_NOTE_EVENTS) {
+        expect(parse(stripeCreditNote({ type, outOfBandAmount }))).toMatchObject({
+          outcome: 'ignored',
+          reason: 'the credit note returns nothing outside Stripe; its refunds arrive as events of their own',
+          event: { kind: 'other', adjustment: null },
+        });
+      }
+    },
+  );
 
   test.each([{ out_of_band_amount: -1 }, { invoice: null }, { currency: null }, { id: 7 }])(
     'a credit note with %j fails',
@@ -1194,6 +1216,7 @@ describe('currencies', () => {
       'a payment outside Stripe',
       stripeInvoicePaymentPaid({ paymentRecordId: 'pr_1', extra: { currency: 'mga', amount_paid: most } }),
     ],
+    ['a credit note', stripeCreditNote({ extra: { currency: 'mga', out_of_band_amount: most } })],
     [
       'a refunded charge',
       stripeEvent(
