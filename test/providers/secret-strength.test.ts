@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { paddle } from '../../src/providers/paddle/index.ts';
+import { revenuecat } from '../../src/providers/revenuecat/index.ts';
 import { weakKeyProblem, weakTokenProblem } from '../../src/providers/shared/secret-strength.ts';
 import { stripe } from '../../src/providers/stripe/index.ts';
 import { superwall } from '../../src/providers/superwall/index.ts';
@@ -44,5 +45,12 @@ describe('a signing secret that was cut off', () => {
   ])('the prefix of a secret of %s does not count for its length', (title, provider, prefix, long, short) => {
     expect(provider.secretProblem?.(prefix + long)).toBeNull();
     expect(provider.secretProblem?.(prefix + short)).toContain(`too short to be one of ${title}.`);
+  });
+
+  test('is refused beside the token of RevenueCat, too, and the whole one is not', () => {
+    expect(revenuecat.bodySignature?.secretProblem(text(10, 8))).toBeNull();
+    expect(revenuecat.bodySignature?.secretProblem(text(9, 8))).toContain(
+      'too short to be one of RevenueCat.',
+    );
   });
 });
