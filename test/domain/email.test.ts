@@ -18,6 +18,11 @@ test.each([
     ['Ann@Example.com', 'ann@example.com', 'ANN@EXAMPLE.COM'],
     ['Ann@Example.com'],
   ],
+  [
+    'each of two addresses that only look alike in capitals',
+    ['weiss@example.com', 'weiß@example.com'],
+    ['weiss@example.com', 'weiß@example.com'],
+  ],
   ['no address', [], []],
 ])('the people who run an app get a mail at %s', (_, addresses, expected) => {
   expect(withoutRepeats(addresses)).toEqual(expected);
