@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
@@ -141,6 +142,8 @@ export async function migrate(
   if (signal.aborted) onStop();
   const work = async () => {
     await session.open();
+    // A process that is started again beside a migration needs nothing of it, and does not wait for its end.
+    if (await hasAll(session.client, dir)) return [];
     await takeLock(session, { log, progressMs, giveUpAfterMs });
     const stopWatching = session.watch(({ seconds, blockers, event }) =>
       log(
@@ -162,6 +165,14 @@ export async function migrate(
     signal.removeEventListener('abort', onStop);
     await session.close();
   }
+}
+
+/** Whether the database has every migration of a folder. */
+async function hasAll(client: pg.Client, dir: string): Promise<boolean> {
+  if (await isNewDatabase(client)) return false;
+  const { rows } = await client.query<{ name: string }>('select name from migrations');
+  const applied = new Set(rows.map(({ name }) => name));
+  return (await readdir(dir)).every((file) => !file.endsWith('.sql') || applied.has(path.parse(file).name));
 }
 
 /** Whether no migration has run yet. */
