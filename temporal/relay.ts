@@ -29,8 +29,10 @@ const PAUSE_MS = 5_000;
 /** How often the relay records that no payment waits for a conversion. */
 const NOTE_PAUSE_MS = 60_000;
 const PAGE = 200;
-/** Deliveries or heals that one claim takes: few, so that none waits for its start until another process claims it again. */
+/** Deliveries that one claim takes: few, so that none waits for its start until another process claims it again. */
 const CLAIM = 50;
+/** Heals that one claim takes: what was claimed is still run when the pass is over, and each may be waited for. */
+const HEAL_CLAIM = 8;
 /** Deliveries of the relay that run at once. They leave room for those that arrive now. */
 export const RELAY_IN_FLIGHT = 8;
 /** A pass over the deliveries ends after this, so that other stored work gets its turn. */
@@ -65,6 +67,15 @@ const claimedUpTo = <Work>(limit: number, work: readonly Work[]): Claimed<Work> 
   work,
   hasMore: work.length === limit,
 });
+
+/** Waits for all, and throws the first failure only then: nothing goes on beside the next round. */
+async function allSettled<T>(running: readonly Promise<T>[]): Promise<T[]> {
+  const results = await Promise.allSettled(running);
+  return results.map((result) => {
+    if (result.status === 'rejected') throw result.reason;
+    return result.value;
+  });
+}
 
 /** Runs overdue work for at most `PASS_MS`, a few at once, and claims more only when it is needed. */
 async function runOverdue<Work>(
@@ -102,7 +113,7 @@ async function runOverdue<Work>(
       if (result === 'started') pass.startedSinceClaim += 1;
     }
   };
-  await Promise.all(Array.from({ length: inFlight }, runNext));
+  await allSettled(Array.from({ length: inFlight }, runNext));
   return { count, more: pass.more && !pass.isRefused };
 }
 
@@ -159,7 +170,7 @@ export function startRelay({
   const healBacklog: Backlog<{ readonly id: BindingId; readonly appId: AppId }> = {
     claim: async (limit) => claimedUpTo(limit, await claimBindingsToHeal(sql, overdueMs, limit)),
     run: ({ id, appId }, signal) => workflows.runHeal(id, appId, signal),
-    claimSize: CLAIM,
+    claimSize: HEAL_CLAIM,
     inFlight: HEALS_IN_FLIGHT,
   };
 
@@ -190,7 +201,7 @@ export function startRelay({
   /** Starts the workflows of messages and mails that were written. */
   async function sendMessages(signal?: AbortSignal): Promise<boolean> {
     if (!workflows.isReachable()) return false;
-    const passes = await Promise.all([runOverdue(webhookBacklog, signal), runOverdue(emailBacklog, signal)]);
+    const passes = await allSettled([runOverdue(webhookBacklog, signal), runOverdue(emailBacklog, signal)]);
     return passes.some(({ more }) => more);
   }
 
@@ -240,10 +251,6 @@ export function startRelay({
 
   async function round(signal?: AbortSignal): Promise<boolean> {
     if (!workflows.isReachable()) return false;
-    const [deliveries, heals] = await Promise.all([
-      runOverdue(deliveryBacklog, signal),
-      runOverdue(healBacklog, signal),
-    ]);
     const failures: unknown[] = [];
     /** Goes on with the next kind of work where a statement of one fails, such as one that takes too long. */
     const attempt = async <T>(work: () => Promise<T>, otherwise: T): Promise<T> => {
@@ -255,6 +262,11 @@ export function startRelay({
         return otherwise;
       }
     };
+    const nothing = { count: 0, more: false };
+    const [deliveries = nothing, heals = nothing] = await allSettled([
+      attempt(async () => await runOverdue(deliveryBacklog, signal), nothing),
+      attempt(async () => await runOverdue(healBacklog, signal), nothing),
+    ]);
     const conversions = await attempt(convert, 0);
     const reprocessRuns = await attempt(async () => await claimReprocessRuns(sql, overdueMs, PAGE), []);
     for (const run of reprocessRuns) workflows.startReprocess(run);
