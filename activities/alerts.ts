@@ -29,6 +29,8 @@ export interface AlertActivities {
 }
 
 const PAGE = 50;
+/** A page begins no further app alone after this, ms: it is done before its time is over. */
+const PAGE_MS = 15_000;
 /** Statements that fold refunds, of one page. */
 const MOST_FOLDS = 10;
 
@@ -64,8 +66,11 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       let opened = 0;
       let closed = 0;
       let failed = 0;
-      for (const appId of appIds) {
+      const endsAt = performance.now() + PAGE_MS;
+      for (const [nth, appId] of appIds.entries()) {
         throwIfCancelled();
+        if (performance.now() > endsAt)
+          return { opened, closed, next: appIds[nth - 1] ?? null, failed, apps: appIds.length };
         try {
           const done = await evaluateAlerts(sql, [appId], await conditions());
           opened += done.opened;

@@ -33,7 +33,7 @@ export interface CalendarActivities {
 }
 
 const PAGE = 50;
-/** A page begins no further draft after this, ms: it is done before its time is over. */
+/** A page begins no further app after this, ms: it is done before its time is over. */
 const PAGE_MS = 15_000;
 
 /** The activities of the workflow that does what is due at a time of the calendar. */
@@ -65,6 +65,8 @@ export function createCalendarActivities({
       });
       const done = await findDoneMonths(sql, due);
       const open = due.filter(({ appId, month }) => !done.has(`${appId} ${month}`));
+      // With those that could not be read. An app without anything to draft says nothing about those that fail.
+      const tried = failed + open.length;
       let count = 0;
       for (const { appId } of open) {
         throwIfCancelled();
@@ -75,7 +77,7 @@ export function createCalendarActivities({
       }
       const next = nextOf(apps.map(({ appId }) => appId));
       const page = { count, failed, next };
-      if (isDutyDone(after, page, apps.length)) await recordDuty(sql, 'drafts');
+      if (isDutyDone(after, page, tried)) await recordDuty(sql, 'drafts');
       return page;
     },
 
@@ -101,9 +103,12 @@ export function createCalendarActivities({
       return { count, failed: 0, apps: appIds.length, next };
     } catch (failure) {
       if (isDatabaseUnavailable(failure)) throw failure;
+      const endsAt = performance.now() + PAGE_MS;
       let [count, failed] = [0, 0];
-      for (const appId of appIds) {
+      for (const [nth, appId] of appIds.entries()) {
         throwIfCancelled();
+        if (performance.now() > endsAt)
+          return { count, failed, apps: appIds.length, next: appIds[nth - 1] ?? null };
         try {
           count += await writeWeeklyReports(sql, [appId], monday);
         } catch (error) {

@@ -9,13 +9,13 @@ export type Duty = (typeof DUTIES)[number];
 
 /**
  * Whether a duty that goes through all apps is done with a page: it is the last one, and not every app failed. `after` is where the page
- * began, empty for the first one; `apps` is how many it has.
+ * began, empty for the first one; `apps` is how many were tried. On a page that follows others, one app alone may be broken.
  */
 export const isDutyDone = (
   after: string,
   { failed, next }: { readonly failed: number; readonly next: string | null },
   apps: number,
-): boolean => next === null && (failed === 0 || failed < apps || after !== '');
+): boolean => next === null && (failed === 0 || failed < apps || (after !== '' && failed === 1));
 
 /** Records that a duty was done now. */
 export async function recordDuty(sql: Sql, duty: Duty): Promise<void> {
