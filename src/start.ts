@@ -11,7 +11,8 @@ const signal = stopOnSignal(async () => {
 try {
   starting = runServer(readConfig(process.env), signal);
   const server = await starting;
-  const firstLink = process.stderr.isTTY ? await createFirstLink(server) : null;
+  // The server runs already: without the link, `tributary console` makes another one.
+  const firstLink = process.stderr.isTTY ? await createFirstLink(server).catch(() => null) : null;
   if (!signal.aborted)
     process.stderr.write(`${banner({ ...server, firstLink, dataDir: process.env['DATA_DIR'] })}\n`);
 } catch (error) {

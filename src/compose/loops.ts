@@ -21,10 +21,7 @@ export function startLoops(
   const statistics = startStatistics(sql, logger);
   return {
     stop: async () => {
-      await relay.stop();
-      await foldLoop.stop();
-      await housekeeping.stop();
-      await statistics.stop();
+      await Promise.all([relay, foldLoop, housekeeping, statistics].map(async (loop) => await loop.stop()));
     },
   };
 }
