@@ -42,8 +42,10 @@ export async function readBacklog(sql: Sql): Promise<Backlog> {
               from (select due_at from commissions where status = 'pending' and due_at <= now()
                      order by due_at limit ${COUNT_LIMIT}) c) commissions,
            (select count(*)::int as open_payout_requests,
-                   coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as oldest_payout_request_seconds
-              from (select created_at from payout_requests where status = 'open'
+                   -- A request of a payout run is valid for an hour: until then it is not late.
+                   coalesce(extract(epoch from now() - min(created_at) filter (
+                     where expires_at <= now() or expires_at - created_at <= interval '1 minute')), 0)::float8 as oldest_payout_request_seconds
+              from (select created_at, expires_at from payout_requests where status = 'open'
                      order by expires_at limit ${COUNT_LIMIT}) p) payout_requests,
            (select count(*)::int as unhealed_bindings,
                    coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as oldest_unhealed_seconds

@@ -4,7 +4,7 @@ import { createRetentionActivities } from '../../activities/retention.ts';
 import { readBacklog } from '../../src/db/backlog.ts';
 import { claimUnfinishedDeliveries } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { newApp, startTestApi } from '../support/api.ts';
+import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
 
@@ -47,6 +47,23 @@ test.each([
     expect(await claimUnfinishedDeliveries(api.sql, 0, 10)).toHaveLength(1);
   },
 );
+
+test('a request of a payout run, which is valid for an hour, is late only once it has expired', async () => {
+  const affiliateId = await newAffiliate(api, app);
+  const insert = async (age: string, valid: string) =>
+    await api.sql`
+      insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, created_at, expires_at)
+      select ${newId('payoutRequest')}, ${app.appId}, ${affiliateId}, account_id, id, now() - ${age}::interval,
+             now() - ${age}::interval + ${valid}::interval
+        from account_keys where account_id = ${app.accountId} limit 1`;
+  const oldest = async () => Math.floor((await readBacklog(api.sql)).oldestPayoutRequestSeconds / 60);
+  await insert('30 minutes', '1 hour');
+  expect(await oldest()).toBe(0);
+  await insert('2 minutes', '20 seconds');
+  expect(await oldest()).toBe(2);
+  await insert('61 minutes', '1 hour');
+  expect(await oldest()).toBe(61);
+});
 
 // @promise database-clock
 test('a worker whose clock is years ahead removes nothing early', async () => {

@@ -11326,7 +11326,7 @@ export interface components {
                  */
                 openPayoutRequests: number;
                 /**
-                 * @description How long the oldest of them has waited. In seconds; 0 without any.
+                 * @description How long the oldest of them has waited, of payout runs of those that have expired. In seconds; 0 without any.
                  * @example 12
                  */
                 oldestPayoutRequestSeconds: number;

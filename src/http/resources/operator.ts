@@ -102,7 +102,9 @@ const state = z
         overdueCommissions: count('Commissions that are due and still pending.'),
         oldestOverdueSeconds: seconds('How long ago the oldest of them was due.'),
         openPayoutRequests: count('Exports of payouts that are in progress.'),
-        oldestPayoutRequestSeconds: seconds('How long the oldest of them has waited.'),
+        oldestPayoutRequestSeconds: seconds(
+          'How long the oldest of them has waited, of payout runs of those that have expired.',
+        ),
         unhealedBindings: count('Users whose earlier payments are not evaluated yet.'),
         oldestUnhealedSeconds: seconds('How long the oldest of them has waited.'),
         dueWebhooks: count('Messages to endpoints of apps of which the next attempt is due.'),
