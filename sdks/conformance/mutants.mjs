@@ -302,6 +302,13 @@ const MUTANTS = [
   ],
   [
     8,
+    'a refusal drops a user who came with another signature meanwhile',
+    'client.ts',
+    'else if (sent.signature === user.signature) {',
+    'else {',
+  ],
+  [
+    8,
     'a user without attribution is not sent again',
     'client.ts',
     "if (user.status === 'unattributed') user.status = 'pending';",

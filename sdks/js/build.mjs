@@ -17,7 +17,7 @@ const withDebug = { external: ['./tributary-debug.js'] };
 const INTERNAL =
   /^(newId|after|isReported|retryMs|refer|retry|current|inspect|clockErrorMs|afterMs|isMisconfigured|meaning)$/;
 /** What makes the files smaller after gzip. No read that may be left out or moved has an effect. */
-const COMPRESS = { passes: 3, inline: 1, pure_getters: true, unsafe_methods: true, conditionals: false };
+const COMPRESS = { passes: 5, inline: 1, pure_getters: true, unsafe_methods: true, conditionals: false };
 
 /**
  * The files of each package: its source, esbuild's options, and the limit in bytes after gzip. An ES module `index.js` also becomes

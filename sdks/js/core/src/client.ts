@@ -407,7 +407,7 @@ export function createClient(
         halt.isReported = true;
         warn(`Something answered ${answer.status}: check apiBaseUrl.`);
       }
-      if (answer.afterMs > 0) {
+      if (answer.afterMs) {
         state.notBefore = halt.notBefore = failedAt + answer.afterMs;
         save(state);
       }
@@ -418,7 +418,7 @@ export function createClient(
     }
     failures = 0;
     const isAttributed = answer.meaning === OK && typeof answer.body.attributionId === 'string';
-    if (user) applyToUser(state, user.id, answer, isAttributed);
+    if (user) applyToUser(state, user, answer, isAttributed);
     else applyToTouch(state, touch, answer, isAttributed);
     save(state);
     return true;
@@ -441,8 +441,8 @@ export function createClient(
     attributed(state, answer.body.affiliateId);
   }
 
-  function applyToUser(state: State, id: string, answer: Answer, isAttributed: boolean): void {
-    const user = state.users.find((other) => other.id === id);
+  function applyToUser(state: State, sent: User, answer: Answer, isAttributed: boolean): void {
+    const user = state.users.find(({ id }) => id === sent.id);
     if (!user) return;
     if (isCorrected(user, clockErrorOf(answer, 'identifiedAt'))) return;
     if (isAttributed) {
@@ -450,7 +450,8 @@ export function createClient(
       // The device keeps its own attribution.
       if (!state.affiliateId) attributed(state, answer.body.affiliateId);
     } else if (answer.meaning === OK || answer.body.code === 'no_attribution') user.status = 'unattributed';
-    else {
+    // A user who came with another signature meanwhile is sent next.
+    else if (sent.signature === user.signature) {
       state.users = state.users.filter((other) => other !== user);
       warn(`identify: the service refused the user id (${answer.body.code}).`);
     }
@@ -537,7 +538,7 @@ export function createClient(
           status: 'pending',
           signature,
         };
-        state.users = [...state.users.filter(({ id }) => id !== userId), user].slice(-MAX_WAITING);
+        state.users = [...state.users.filter((other) => other !== known), user].slice(-MAX_WAITING);
         save(state);
       }
       deliver(isNew);

@@ -56,7 +56,7 @@ function parse(text: string): AnswerBody {
 
 /** Returns the delay that `Retry-After` asks for in seconds or as a date, ms. A header that is missing is neither. */
 function retryAfter(value: string, now: number): number {
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
+  const ms = /^\d+$/.test(value) ? +value * 1000 : Date.parse(value) - now;
   return Math.min(Math.max(ms || 0, 0), ONE_DAY_MS);
 }
 

@@ -89,7 +89,7 @@ export function createTributary(): Tributary {
   /** Makes a call now, or keeps it until the start and returns undefined. */
   function call<T>(run: (started: Client) => T): T | undefined {
     if (client) return run(client);
-    if (calls.length < MAX_CALLS) calls.push(run);
+    if (!calls[MAX_CALLS - 1]) calls.push(run);
     return undefined;
   }
 

@@ -258,7 +258,7 @@ struct Engine: Sendable {
             switch subject {
             case .touch(let touch): apply(verdict, to: touch)
             case .deferredMatch: apply(verdict, to: nil)
-            case .user(let user): apply(verdict, toUser: user.id)
+            case .user(let user): apply(verdict, toUser: user)
             }
             save()
             step()
@@ -492,8 +492,8 @@ struct Engine: Sendable {
         return true
     }
 
-    private mutating func apply(_ verdict: Verdict, toUser id: String) {
-        guard let index = state.users.firstIndex(where: { $0.id.isSame(as: id) }) else { return }
+    private mutating func apply(_ verdict: Verdict, toUser sent: User) {
+        guard let index = state.users.firstIndex(where: { $0.id.isSame(as: sent.id) }) else { return }
         let clockErrorMs = verdict.clockError(of: "identifiedAt")
         if clockErrorMs != 0, state.users[index].isCorrected != true {
             state.users[index].at += clockErrorMs
@@ -504,7 +504,8 @@ struct Engine: Sendable {
             if state.affiliateId == nil { attributed(to: verdict.body.affiliateId) }
         } else if verdict.isSuccess || verdict.body.code == "no_attribution" {
             state.users[index].status = .unattributed
-        } else {
+        } else if state.users[index].signature == sent.signature {
+            // Not a user who came with another signature meanwhile, who is sent next.
             state.users.remove(at: index)
             effects.append(
                 .warn("identify: the service refused the user id (\(verdict.body.code ?? "status \(verdict.status)"))."))

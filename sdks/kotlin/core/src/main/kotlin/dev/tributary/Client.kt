@@ -461,7 +461,8 @@ internal class Client(private val platform: Platform, private val settings: Sett
             if (state.affiliateId == null) attributed(answer.affiliateId)
         } else if (answer.isSuccess || answer.code == "no_attribution") {
             user.status = Status.UNATTRIBUTED
-        } else {
+        } else if (user.signature == sent.signature) {
+            // Not a user who came with another signature meanwhile, who is sent next.
             state.users = state.users.filter { it !== user }
             log.warn("identify: the service refused the user id (${answer.code}).")
         }
