@@ -442,7 +442,13 @@ const MUTANTS = [
   [10, 'Retry-After as a date counts from the clock of the device', 'send.ts', 'date || now', 'now'],
   [10, 'a start does not try', 'client.ts', '      client.retry();\n', ''],
   [10, 'Retry-After is ignored', 'send.ts', '  const ms = /^', '  return 0;\n  const ms = /^'],
-  [10, 'Retry-After is not stored', 'client.ts', 'state.notBefore = halt.notBefore =', 'halt.notBefore ='],
+  [
+    10,
+    'Retry-After is not stored',
+    'client.ts',
+    'state.notBefore = failedAt +',
+    'halt.notBefore = failedAt +',
+  ],
   [10, 'Retry-After is not obeyed by calls', 'client.ts', 'if (pause > 0 &&', 'if (false &&'],
   [10, 'Retry-After as a date is ignored', 'send.ts', 'Date.parse(value) - now', '0'],
   [

@@ -350,7 +350,7 @@ export function createClient(
       if (!IS_SHARED && halt.retryMs) retryAfter(halt.retryMs * factor);
       return undefined;
     }
-    const pause = Math.max(state.notBefore, halt.notBefore) - now;
+    const pause = (IS_SHARED ? state.notBefore : Math.max(state.notBefore, halt.notBefore)) - now;
     if (pause > 0 && pause <= ONE_DAY_MS) {
       retryAfter(pause * factor);
       return undefined;
@@ -408,8 +408,10 @@ export function createClient(
         warn(`Something answered ${answer.status}: check apiBaseUrl.`);
       }
       if (answer.afterMs) {
-        state.notBefore = halt.notBefore = failedAt + answer.afterMs;
+        state.notBefore = failedAt + answer.afterMs;
         save(state);
+        // A 429 is about one device: no visitor stops the others of a server.
+        if (!IS_SHARED && answer.status !== 429) halt.notBefore = state.notBefore;
       }
       const factor = 1 + platform.random() / 2;
       const wait = failures < TRIES ? 1000 * 2 ** failures : LONG_WAIT_MS;

@@ -308,9 +308,9 @@ function createPlatform() {
   };
 }
 
-test('a Retry-After for one device holds for every device of the instance', async () => {
+test('a Retry-After of a service that is down holds for every device of the instance', async () => {
   server.load([
-    { path: 'identify', answer: { name: 'rate_limited', headers: { 'retry-after': '60' } } },
+    { path: 'identify', answer: { name: 'unavailable', headers: { 'retry-after': '60' } } },
     { path: 'identify', answer: 'bound' },
   ]);
   const platform = createPlatform();
@@ -320,6 +320,21 @@ test('a Retry-After for one device holds for every device of the instance', asyn
   assert.equal(sent().length, 1);
   platform.move(60_000);
   assert.equal(await tributary.device('c').identify('w'), true);
+});
+
+test('a 429 of one device delays no other device of the instance', async () => {
+  server.load([
+    { path: 'identify', answer: { name: 'rate_limited', headers: { 'retry-after': '60' } } },
+    { path: 'identify', answer: 'bound', times: 4 },
+  ]);
+  const platform = createPlatform();
+  const tributary = createTributary(options, platform);
+  assert.equal(await tributary.device('a').identify('u'), false);
+  assert.equal(await tributary.device('b').identify('v'), true);
+  assert.equal(await tributary.device('a').identify('w'), false);
+  assert.equal(sent().length, 2);
+  platform.move(60_000);
+  assert.equal(await tributary.device('a').identify('x'), true);
 });
 
 test('a wrong key stops every device of the instance for an hour, and is logged once', async () => {
