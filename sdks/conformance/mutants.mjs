@@ -450,6 +450,20 @@ const MUTANTS = [
     'halt.notBefore = failedAt +',
   ],
   [10, 'Retry-After is not obeyed by calls', 'client.ts', 'if (pause > 0 &&', 'if (false &&'],
+  [
+    10,
+    'a clock that was set back by hours prolongs a Retry-After',
+    'client.ts',
+    ' && !(pause > longer.pauseMs!)',
+    '',
+  ],
+  [
+    10,
+    'the length of a Retry-After is not stored',
+    'client.ts',
+    '(state.pauseMs = answer.afterMs)',
+    'answer.afterMs',
+  ],
   [10, 'Retry-After as a date is ignored', 'send.ts', 'Date.parse(value) - now', '0'],
   [
     10,
@@ -459,7 +473,7 @@ const MUTANTS = [
     'Math.max(ms || 0, 0)',
   ],
   [10, 'an unreadable Retry-After is not a number', 'send.ts', 'ms || 0', 'ms'],
-  [10, 'a clock that was set back prolongs a Retry-After', 'client.ts', ' && pause <= ONE_DAY_MS', ''],
+  [10, 'a Retry-After of an earlier build has no limit', 'client.ts', ' && pause <= ONE_DAY_MS', ''],
   [
     11,
     'the first open is not corrected',

@@ -5,7 +5,7 @@ import type { Referral } from './referral.ts';
 import { clockErrorOf, FAILED, isStrange, MISCONFIGURED, OK, send } from './send.ts';
 import type { Answer } from './send.ts';
 import { answerTouch, MAX_WAITING, ONE_DAY_MS, parseState, settleTimes, touchIdentity } from './state.ts';
-import type { State, Touch, User } from './state.ts';
+import type { Pause, State, Touch, User } from './state.ts';
 
 /**
  * Whether other processes write to the storage, such as other tabs. The storage is then synchronous. A constant of the build, so
@@ -26,15 +26,13 @@ const MAX_USER_ID_LENGTH = 512;
 const MAX_ANSWERS = 10;
 
 /** What the service said to a client, or to every client of a process. */
-export interface Halt {
+export interface Halt extends Pause {
   /** The key or the host is wrong. */
   isMisconfigured: boolean;
   /** Whether the log names an answer that was not of the service. */
   isReported?: boolean;
   /** How long after the answer that the key or the host is wrong it is tried again, ms. Otherwise at the next start. */
   readonly retryMs?: number;
-  /** No request before this instant, epoch ms. */
-  notBefore: number;
 }
 
 export interface ClientOptions {
@@ -350,8 +348,10 @@ export function createClient(
       if (!IS_SHARED && halt.retryMs) retryAfter(halt.retryMs * factor);
       return undefined;
     }
-    const pause = (IS_SHARED ? state.notBefore : Math.max(state.notBefore, halt.notBefore)) - now;
-    if (pause > 0 && pause <= ONE_DAY_MS) {
+    const longer = IS_SHARED || state.notBefore >= halt.notBefore ? state : halt;
+    const pause = longer.notBefore - now;
+    // One that is longer than at its beginning is none: the clock was set back.
+    if (pause > 0 && !(pause > longer.pauseMs!) && pause <= ONE_DAY_MS) {
       retryAfter(pause * factor);
       return undefined;
     }
@@ -408,10 +408,11 @@ export function createClient(
         warn(`Something answered ${answer.status}: check apiBaseUrl.`);
       }
       if (answer.afterMs) {
-        state.notBefore = failedAt + answer.afterMs;
+        state.notBefore = failedAt + (state.pauseMs = answer.afterMs);
         save(state);
         // A 429 is about one device: no visitor stops the others of a server.
-        if (!IS_SHARED && answer.status !== 429) halt.notBefore = state.notBefore;
+        if (!IS_SHARED && answer.status !== 429)
+          [halt.notBefore, halt.pauseMs] = [state.notBefore, state.pauseMs];
       }
       const factor = 1 + platform.random() / 2;
       const wait = failures < TRIES ? 1000 * 2 ** failures : LONG_WAIT_MS;

@@ -20,8 +20,16 @@ export interface User {
   isCorrected?: boolean;
 }
 
+/** A `Retry-After`. */
+export interface Pause {
+  /** No request before this instant, epoch ms. */
+  notBefore: number;
+  /** Its length, ms. A state of an earlier build has none. */
+  pauseMs?: number;
+}
+
 /** Everything that the SDK stores. */
-export interface State {
+export interface State extends Pause {
   readonly version: 1;
   /** The base address that the state belongs to, with `#test` if the key is a test key. */
   readonly host: string;
@@ -39,8 +47,6 @@ export interface State {
   /** The identities of the latest answered touches, and whether the service accepted them. */
   answered: { readonly touch: string; readonly isAccepted: boolean }[];
   isDeferredAnswered: boolean;
-  /** No request before this instant (`Retry-After`). Epoch ms. */
-  notBefore: number;
 }
 
 /** Returns the device id, or null before the start and without a consent. */

@@ -322,6 +322,18 @@ test('a Retry-After of a service that is down holds for every device of the inst
   assert.equal(await tributary.device('c').identify('w'), true);
 });
 
+test('a clock that is set back after a Retry-After does not prolong it for the devices of the instance', async () => {
+  server.load([
+    { path: 'identify', answer: { name: 'unavailable', headers: { 'retry-after': '60' } } },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const platform = createPlatform();
+  const tributary = createTributary(options, platform);
+  assert.equal(await tributary.device('a').identify('u'), false);
+  platform.move(-7_200_000);
+  assert.equal(await tributary.device('b').identify('v'), true);
+});
+
 test('a 429 of one device delays no other device of the instance', async () => {
   server.load([
     { path: 'identify', answer: { name: 'rate_limited', headers: { 'retry-after': '60' } } },

@@ -247,6 +247,7 @@ struct Engine: Sendable {
             }
             if afterMs > 0 {
                 state.notBefore = failedAt + afterMs
+                state.pauseMs = afterMs
                 save()
             }
             let factor = 1 + platform.random() / 2
@@ -412,7 +413,8 @@ struct Engine: Sendable {
         let needsDeferred = needsDeferred(now)
         if state.touches.isEmpty, !needsDeferred, user == nil { return .nothing }
         let pause = state.notBefore - now
-        if pause > 0, pause <= oneDayMs {
+        // One that is longer than at its beginning is none: the clock was set back.
+        if pause > 0, pause <= min(state.pauseMs ?? oneDayMs, oneDayMs) {
             // Devices that received the same time do not come all at once.
             startTimer(Int(Double(pause) * (1 + platform.random() / 2)))
             return .nothing

@@ -77,6 +77,8 @@ struct State: Codable, Sendable {
     var isDeferredAnswered = false
     /// No request before this instant (`Retry-After`). Epoch ms.
     var notBefore = 0
+    /// How long that pause was at its beginning, ms. A state of an earlier build has none.
+    var pauseMs: Int?
 
     init(host: String, deviceId: String, now: Int, enabled: Bool) {
         self.host = host

@@ -328,7 +328,8 @@ internal class Client(private val platform: Platform, private val settings: Sett
         val needsDeferred = needsDeferred(now)
         if (touch == null && !needsDeferred && user == null) return null
         val pause = state.notBefore - now
-        if (pause in 1..State.DAY_MS) {
+        // One that is longer than at its beginning is none: the clock was set back.
+        if (pause in 1..minOf(state.pauseMs ?: State.DAY_MS, State.DAY_MS)) {
             // Devices that received the same time do not come all at once.
             retryAfter((pause * (1 + platform.random() / 2)).toLong())
             return null
@@ -415,6 +416,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
                 }
                 if (answer.afterMs > 0) {
                     state.notBefore = failedAt + answer.afterMs
+                    state.pauseMs = answer.afterMs
                     save()
                 }
                 val factor = 1 + platform.random() / 2

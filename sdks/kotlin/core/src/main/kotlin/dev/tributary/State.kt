@@ -42,6 +42,9 @@ internal class State(
     /** No request before this instant (`Retry-After`), epoch ms. */
     var notBefore = 0L
 
+    /** How long that pause was at its beginning, ms. A state of an earlier build has none. */
+    var pauseMs: Long? = null
+
     /** Whether the person refused. */
     val isRefused get() = !enabled && !isUndecided
 
@@ -104,6 +107,7 @@ internal class State(
             "answered" to answered.map { fields("touch" to it.identity, "isAccepted" to it.isAccepted) },
             "isDeferredAnswered" to isDeferredAnswered,
             "notBefore" to notBefore,
+            "pauseMs" to pauseMs,
         ),
     )
 
@@ -156,6 +160,7 @@ internal class State(
             }
             state.isDeferredAnswered = fields["isDeferredAnswered"] == true
             state.notBefore = time(fields["notBefore"])
+            state.pauseMs = fields["pauseMs"]?.let(::time)
             return state
         }
 
