@@ -26,7 +26,8 @@ async function readManifest() {
       .match(new RegExp(`<key>${key}</key>\\s*(?:<array>\\s*)?<(?:string>([^<]*)|(true|false)/)`))
       ?.slice(1)
       .find(Boolean);
-  return text
+  const [collected] = text.split('<key>NSPrivacyAccessedAPITypes</key>');
+  return collected
     .split('<dict>')
     .slice(2)
     .map((part) => ({
@@ -58,6 +59,15 @@ test('the privacy manifest declares the answers of the table', async () => {
     await read('swift/Sources/Tributary/PrivacyInfo.xcprivacy'),
     /<key>NSPrivacyTracking<\/key>\s*<false\/>/,
   );
+});
+
+test('the privacy manifest declares the reason for the time of a file, which the answers name', async () => {
+  const [, apis] = (await read('swift/Sources/Tributary/PrivacyInfo.xcprivacy')).split(
+    '<key>NSPrivacyAccessedAPITypes</key>',
+  );
+  const texts = [...apis.matchAll(/<string>([^<]*)/g)].map(([, text]) => text);
+  assert.deepEqual(texts, ['NSPrivacyAccessedAPICategoryFileTimestamp', 'C617.1']);
+  assert.match(await read('PRIVACY.md'), /`C617\.1`/);
 });
 
 test("the data type of the App Store is that of the manifest's name", async () => {

@@ -122,6 +122,7 @@ struct Engine: Sendable {
             if let firstOpenAt { state.firstOpenAt = firstOpenAt }
         case .nothing:
             state = Engine.emptyState(platform, owner, enabled: true)
+            state.isDeferredAnswered = isExistingUser(installedAt: platform.installedAt(), firstOpenAt: startedAt)
             isFresh = true
         }
     }

@@ -28,6 +28,8 @@ struct Platform: Sendable {
     var fetch: Fetch = { request, completion in Transport.shared.fetch(request, completion) }
     /// Returns a value of the app's `Info.plist`.
     var info: @Sendable (String) -> String? = { Bundle.main.object(forInfoDictionaryKey: $0) as? String }
+    /// Returns when the app was installed, epoch ms, or nil if that is unknown.
+    var installedAt: @Sendable () -> Int? = { installationFolder.flatMap(creationTime) }
     /// Returns the time of the device, epoch ms.
     var now: @Sendable () -> Int = { Int(Date().timeIntervalSince1970 * 1000) }
     /// Returns a number from 0 (included) to 1 (excluded).
@@ -43,6 +45,21 @@ struct Platform: Sendable {
     }
     /// Calls the function when the device is connected again, and when the app returns to the foreground.
     var observe: @Sendable (@escaping @Sendable () -> Void) -> Void = observeSystem
+}
+
+/// A folder that iOS makes when it installs the app, and that an update keeps. On a Mac the user's folders are older than the app.
+private var installationFolder: URL? {
+    #if os(iOS) && !targetEnvironment(macCatalyst)
+        return FileManager.default.urls(for: .documentDirectory, in: .userDomainMask).first
+    #else
+        return nil
+    #endif
+}
+
+/// Returns when a folder was created, epoch ms, or nil if that is unknown.
+@Sendable func creationTime(of folder: URL) -> Int? {
+    let attributes = try? FileManager.default.attributesOfItem(atPath: folder.path)
+    return (attributes?[.creationDate] as? Date).map { Int($0.timeIntervalSince1970 * 1000) }
 }
 
 private let timers = DispatchQueue(label: "dev.tributary.timers", qos: .utility)

@@ -129,6 +129,12 @@ struct State: Codable, Sendable {
     }
 }
 
+/// Returns whether the app was installed more than a day before the SDK's first start. The update that added the SDK makes
+/// nobody a new user, whom a click of today may have brought.
+func isExistingUser(installedAt: Int?, firstOpenAt: Int) -> Bool {
+    installedAt.map { firstOpenAt - $0 > oneDayMs } ?? false
+}
+
 /// What the storage holds for a host.
 enum Stored {
     case state(State)

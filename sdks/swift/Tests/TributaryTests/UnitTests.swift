@@ -119,6 +119,57 @@ final class EngineTests: XCTestCase {
         XCTAssertEqual(second.body.firstOpenAt, 0)
         XCTAssertEqual(second.body.deferred, true)
     }
+
+    /// Returns the kinds of what a first start queues, for an app that was installed so many ms before.
+    private func queuedAfterFirstStart(installedBefore ms: Int?) -> [TributaryDebugState.Kind] {
+        let now = 1_767_225_600_000
+        var platform = Platform()
+        platform.now = { now }
+        platform.installedAt = { ms.map { now - $0 } }
+        var engine = Engine(
+            platform: platform, owner: "https://h.test", storedText: nil, isStorageUsable: true, deferredMatch: true)
+        engine.start([])
+        return engine.debugState.queued.map(\.kind)
+    }
+
+    func testTheUserOfAnAppThatWasInstalledADayBeforeTheFirstStartIsNotMatchedByAddress() {
+        XCTAssertEqual(queuedAfterFirstStart(installedBefore: nil), [.deferred])
+        XCTAssertEqual(queuedAfterFirstStart(installedBefore: -oneDayMs), [.deferred])
+        XCTAssertEqual(queuedAfterFirstStart(installedBefore: oneDayMs), [.deferred])
+        XCTAssertEqual(queuedAfterFirstStart(installedBefore: oneDayMs + 1), [])
+    }
+
+    func testALaterStartOfANewInstallationAsksForTheMatch() throws {
+        let clock = FakeClock(1_767_225_600_000)
+        let installedAt = clock.now
+        var platform = Platform()
+        platform.now = { clock.now }
+        platform.installedAt = { installedAt }
+        var engine = Engine(
+            platform: platform, owner: "https://h.test", storedText: nil, isStorageUsable: true, deferredMatch: true)
+        // A refusal, and a consent two days later.
+        engine.start([])
+        _ = engine.make(.setEnabled(false))
+        clock.shift(2 * oneDayMs)
+        _ = engine.make(.setEnabled(true))
+        var stored: String?
+        for case .store(let text, _) in engine.takeEffects() { stored = text }
+        engine = Engine(
+            platform: platform, owner: "https://h.test", storedText: stored, isStorageUsable: true, deferredMatch: true)
+        engine.start([])
+        XCTAssertEqual(engine.debugState.queued.map(\.kind), [.deferred])
+    }
+
+    func testTheCreationTimeOfAFolderIsThatOfTheClockOrUnknown() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tributary-\(UUID())")
+        XCTAssertNil(creationTime(of: folder))
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // Linux does not always know it.
+        if let time = creationTime(of: folder) {
+            XCTAssertEqual(Double(time), Date().timeIntervalSince1970 * 1000, accuracy: 60_000)
+        }
+    }
 }
 
 final class FileStorageTests: XCTestCase {
@@ -160,7 +211,10 @@ final class PrivacyManifestTests: XCTestCase {
         let manifest = try XCTUnwrap(list as? [String: Any])
         XCTAssertEqual(manifest["NSPrivacyTracking"] as? Bool, false)
         XCTAssertEqual((manifest["NSPrivacyTrackingDomains"] as? [Any])?.count, 0)
-        XCTAssertEqual((manifest["NSPrivacyAccessedAPITypes"] as? [Any])?.count, 0)
+        let apis = manifest["NSPrivacyAccessedAPITypes"] as? [[String: Any]]
+        XCTAssertEqual(
+            apis?.map { $0["NSPrivacyAccessedAPIType"] as? String }, ["NSPrivacyAccessedAPICategoryFileTimestamp"])
+        XCTAssertEqual(apis?.first?["NSPrivacyAccessedAPITypeReasons"] as? [String], ["C617.1"])
         let collected = try XCTUnwrap(manifest["NSPrivacyCollectedDataTypes"] as? [[String: Any]])
         XCTAssertEqual(
             collected.compactMap { $0["NSPrivacyCollectedDataType"] as? String },

@@ -48,6 +48,7 @@ internal class Installation(platform: Platform) {
             apiBaseUrl = manifest?.getString("dev.tributary.API_BASE_URL"),
             deferredMatch = true,
             referrer = PlayReferrer(app),
+            installedAt = installedAt(app),
         )
         if (!sdk.start(apiKey, options, environment)) return false
         if (!isObserved) observe(app)
@@ -64,6 +65,12 @@ internal class Installation(platform: Platform) {
 
     private fun metaData(app: Context): Bundle? = try {
         app.packageManager.getApplicationInfo(app.packageName, PackageManager.GET_META_DATA).metaData
+    } catch (_: PackageManager.NameNotFoundException) {
+        null
+    }
+
+    private fun installedAt(app: Context): Long? = try {
+        app.packageManager.getPackageInfo(app.packageName, 0).firstInstallTime.takeIf { it > 0 }
     } catch (_: PackageManager.NameNotFoundException) {
         null
     }

@@ -176,6 +176,19 @@ class TributaryTest {
     }
 
     @Test
+    fun `no deferred match is asked for if an update of an installed app added the SDK`() {
+        val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName)
+        info.firstInstallTime = System.currentTimeMillis() - 2 * 86_400_000L
+        start(TributaryOptions(url))
+        assertTrue(identify("u"))
+        assertTrue("\"customerUserId\":\"u\"" in bodies.take())
+        newProcess()
+        start(TributaryOptions(url))
+        assertTrue(identify("v"))
+        assertTrue("\"customerUserId\":\"v\"" in bodies.take())
+    }
+
+    @Test
     fun `the state is in the folder that is not backed up`() {
         start()
         identify("u")

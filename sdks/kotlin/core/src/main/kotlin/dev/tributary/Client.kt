@@ -7,6 +7,8 @@ internal class Settings(
     val host: String,
     val storage: Storage,
     val deferredMatch: Boolean,
+    /** When the app was installed, epoch ms. */
+    val installedAt: Long?,
     val log: Log,
     /** Called on the SDK's thread when the affiliate changes. */
     val onAffiliate: (affiliateId: String?) -> Unit,
@@ -242,7 +244,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
         }
         val stored = text?.let { State.parse(it, owner) { isAnswered, isUndecided -> emptyState(false, isAnswered, isUndecided) } }
         isFresh = stored == null
-        return stored ?: emptyState(true)
+        return stored ?: emptyState(true, isDeferredAnswered = isExistingUser(settings.installedAt, platform.now()))
     }
 
     private fun save() {

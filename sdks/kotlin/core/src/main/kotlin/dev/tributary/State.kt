@@ -172,5 +172,12 @@ internal class State(
     }
 }
 
+/**
+ * Returns whether the app was installed more than a day before the SDK's first start. The update that added the SDK makes nobody a new
+ * user, whom a click of today may have brought.
+ */
+internal fun isExistingUser(installedAt: Long?, firstOpenAt: Long): Boolean =
+    installedAt != null && firstOpenAt - installedAt > State.DAY_MS
+
 /** Returns an object of the fields that are not null. */
 internal fun fields(vararg pairs: Pair<String, Any?>): Map<String, Any?> = pairs.filter { it.second != null }.toMap()

@@ -23,6 +23,8 @@ public class Environment @JvmOverloads constructor(
     public val apiBaseUrl: String? = null,
     public val deferredMatch: Boolean = false,
     public val referrer: ReferrerSource? = null,
+    /** When the app was installed, epoch ms, if that is known. An update of the app does not change it. */
+    public val installedAt: Long? = null,
 )
 
 /** Asks the app store once how the app was installed. Called on the SDK's thread. */

@@ -54,7 +54,7 @@ public class TributarySdk(private val platform: Platform) {
         val storage = options.storage ?: environment.storage
         val deferredMatch = options.deferredMatch ?: environment.deferredMatch
         val referrer = environment.referrer
-        val settings = Settings(key, host, storage, deferredMatch, log, publish(options)) {
+        val settings = Settings(key, host, storage, deferredMatch, environment.installedAt, log, publish(options)) {
             guard { referrer?.discard() }
         }
         launch = { open(settings, referrer) }

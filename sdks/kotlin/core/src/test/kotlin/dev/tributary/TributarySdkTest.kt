@@ -198,6 +198,25 @@ class TributarySdkTest {
         assertTrue(refused.queued.isEmpty())
     }
 
+    /** Returns the kinds of what a first start queues, for an app that was installed so many ms before. */
+    private fun queuedAfterFirstStart(installedBefore: Long?): List<String> {
+        val clock = TestClock(1_767_225_600_000)
+        val sdk = TributarySdk(TestPlatform(Platform(), clock, 0.5) { "device" })
+        val options = TributaryOptions(apiBaseUrl = "http://127.0.0.1:9", deferredMatch = true)
+        val storage = FileStorage(folder.newFile().also { it.delete() })
+        val environment = Environment(storage, "pk_live_test", installedAt = installedBefore?.let { clock.now() - it })
+        assertTrue(sdk.start(null, options, environment))
+        return sdk.debugged()!!.queued.map { it.kind }
+    }
+
+    @Test
+    fun `the user of an app that was installed a day before the first start is not matched by address`() {
+        assertEquals(listOf("deferred"), queuedAfterFirstStart(null))
+        assertEquals(listOf("deferred"), queuedAfterFirstStart(-State.DAY_MS))
+        assertEquals(listOf("deferred"), queuedAfterFirstStart(State.DAY_MS))
+        assertEquals(emptyList<String>(), queuedAfterFirstStart(State.DAY_MS + 1))
+    }
+
     private fun eventually(isSo: () -> Boolean) {
         val endAt = System.nanoTime() + TimeUnit.SECONDS.toNanos(30)
         while (!isSo()) {
