@@ -52,12 +52,16 @@ abstract final class Tributary {
   static const _apiKey = String.fromEnvironment('TRIBUTARY_API_KEY');
   static const _apiBaseUrl = String.fromEnvironment('TRIBUTARY_API_BASE_URL');
 
+  /// The first callback that a start had. A second start changes nothing.
+  static void Function(String affiliateId)? _onAttribution;
+
   /// Starts the SDK. Call it in `main`, after `WidgetsFlutterBinding.ensureInitialized()`. The key defaults to the dart-define
   /// `TRIBUTARY_API_KEY`. False without a key or a base address.
   static Future<bool> start({String? apiKey, TributaryOptions options = const TributaryOptions()}) async {
+    _onAttribution ??= options.onAttribution;
     _channel.setMethodCallHandler((call) async {
       final affiliateId = call.arguments;
-      if (call.method == 'onAttribution' && affiliateId is String) options.onAttribution?.call(affiliateId);
+      if (call.method == 'onAttribution' && affiliateId is String) _onAttribution?.call(affiliateId);
     });
     return await _isTrue('start', {
       'apiKey': apiKey ?? (_apiKey.isEmpty ? null : _apiKey),

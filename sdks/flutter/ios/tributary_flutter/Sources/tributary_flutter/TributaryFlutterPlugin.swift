@@ -4,6 +4,10 @@ import Tributary
 
 /// Passes the calls of Dart on to the Swift SDK.
 public final class TributaryFlutterPlugin: NSObject, FlutterPlugin {
+    /// The channel of the engine that called `start` last. The SDK keeps the callback of its first start in this process, whose
+    /// engine may have ended; an engine that calls nothing, such as one for messages in the background, has no callback.
+    private static var startedChannel: FlutterMethodChannel?
+
     private let channel: FlutterMethodChannel
 
     private init(channel: FlutterMethodChannel) {
@@ -24,7 +28,8 @@ public final class TributaryFlutterPlugin: NSObject, FlutterPlugin {
             var options = TributaryOptions(apiBaseUrl: text("apiBaseUrl"))
             options.deferredMatch = values["deferredMatch"] as? Bool ?? true
             options.debug = values["debug"] as? Bool ?? false
-            options.onAttribution = { [channel] in channel.invokeMethod("onAttribution", arguments: $0) }
+            Self.startedChannel = channel
+            options.onAttribution = { Self.startedChannel?.invokeMethod("onAttribution", arguments: $0) }
             result(Tributary.start(apiKey: text("apiKey"), options: options))
         case "identify":
             Tributary.identify(userId: text("userId") ?? "", signature: text("signature"), completion: onResult)

@@ -21,7 +21,7 @@ import org.robolectric.annotation.Config
 class FlutterPluginTest {
     private val app: Application get() = RuntimeEnvironment.getApplication()
     private val service = FakeService()
-    private val plugin = TributaryFlutterPlugin()
+    private var plugin = TributaryFlutterPlugin()
     private val sentToDart = ArrayList<Pair<String, Any?>>()
 
     @After
@@ -76,5 +76,25 @@ class FlutterPluginTest {
         call("setEnabled", "enabled" to false)
         assertEquals(false, call("identify", "userId" to "u"))
         assertEquals("not implemented", call("other"))
+    }
+
+    @Test
+    fun `onAttribution reaches the engine that called start last`() {
+        FakePlay.install(app, null)
+        Tributary.installation = Installation(AndroidPlatform())
+        val reached = ArrayList<String>()
+        for (engine in listOf("first", "second", "background")) {
+            val messenger = object : BinaryMessenger {
+                override fun invoked(method: String, arguments: Any?) {
+                    reached.add(engine)
+                }
+            }
+            plugin = TributaryFlutterPlugin()
+            plugin.onAttachedToEngine(FlutterPlugin.FlutterPluginBinding(app, messenger))
+            if (engine != "background")
+                call("start", "apiKey" to "pk_live_test", "apiBaseUrl" to service.url, "deferredMatch" to false)
+        }
+        assertEquals(true, call("applyCode", "code" to "SUMMER"))
+        assertEquals(listOf("second"), reached)
     }
 }

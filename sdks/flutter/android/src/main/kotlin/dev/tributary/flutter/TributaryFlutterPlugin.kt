@@ -22,6 +22,7 @@ public class TributaryFlutterPlugin : FlutterPlugin, MethodChannel.MethodCallHan
 
     override fun onDetachedFromEngine(binding: FlutterPlugin.FlutterPluginBinding) {
         channel.setMethodCallHandler(null)
+        if (startedChannel === channel) startedChannel = null
     }
 
     override fun onMethodCall(call: MethodCall, result: MethodChannel.Result) {
@@ -29,12 +30,12 @@ public class TributaryFlutterPlugin : FlutterPlugin, MethodChannel.MethodCallHan
         val onResult = ResultCallback { result.success(it) }
         when (call.method) {
             "start" -> {
-                val channel = channel
+                startedChannel = channel
                 val options = TributaryOptions(
                     apiBaseUrl = text("apiBaseUrl"),
                     deferredMatch = call.argument<Boolean>("deferredMatch"),
                     debug = call.argument<Boolean>("debug") == true,
-                    onAttribution = { channel.invokeMethod("onAttribution", it) },
+                    onAttribution = { startedChannel?.invokeMethod("onAttribution", it) },
                 )
                 result.success(Tributary.start(context, text("apiKey"), options))
             }
@@ -54,5 +55,13 @@ public class TributaryFlutterPlugin : FlutterPlugin, MethodChannel.MethodCallHan
             }
             else -> result.notImplemented()
         }
+    }
+
+    private companion object {
+        /**
+         * The channel of the engine that called `start` last. The SDK keeps the callback of its first start in this process, whose engine
+         * may have ended; an engine that calls nothing, such as one for messages in the background, has no callback.
+         */
+        var startedChannel: MethodChannel? = null
     }
 }
