@@ -825,6 +825,13 @@ const MUTANTS = [
     'if (state.enabled || isReplaced) save(state);',
     'if (state.enabled) save(state);',
   ],
+  [
+    14,
+    'an undecided consent overwrites a state that cannot be read',
+    'client.ts',
+    'state.isUndecided = true;',
+    'state.isUndecided = isReplaced = true;',
+  ],
   [1, 'a write may take for ever', 'client.ts', 'inTime(platform, write())', 'write()'],
   [1, 'an affiliate that is no text is stored', 'client.ts', "typeof affiliateId === 'string' && ", ''],
   [15, 'the SDK is not named', 'client.ts', '      sdk: platform.sdk,\n', ''],

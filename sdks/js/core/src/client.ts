@@ -141,7 +141,7 @@ export function createClient(
   if (!isStorageUsable) giveUpStorage();
   if (isFresh && isRefused(parseState(unnamedText, owner) ?? latest)) {
     latest = emptyState(false);
-    isReplaced = true;
+    isReplaced = isStorageUsable;
   }
 
   function giveUpStorage(): void {
@@ -578,7 +578,7 @@ export function createClient(
       } else if (isHeld && !enabled && (isFresh || state.isUndecided)) {
         // Before the start this is no decision of the person.
         state.enabled = false;
-        state.isUndecided = isReplaced = true;
+        state.isUndecided = true;
         save(state);
       } else if (state.enabled !== enabled || state.isUndecided)
         replaceState(enabled, state.isDeferredAnswered);

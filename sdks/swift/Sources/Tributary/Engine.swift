@@ -293,7 +293,6 @@ struct Engine: Sendable {
             // Before the start this is no decision of the person.
             state.enabled = false
             state.isUndecided = true
-            isReplaced = true
             save()
         } else if state.enabled != enabled || isUndecided {
             replaceState(enabled: enabled, isDeferredAnswered: state.isDeferredAnswered)

@@ -188,7 +188,6 @@ internal class Client(private val platform: Platform, private val settings: Sett
             // Before the start this is no decision of the person.
             state.enabled = false
             state.isUndecided = true
-            isReplaced = true
             save()
         } else if (state.enabled != enabled || state.isUndecided) {
             replaceState(enabled, state.isDeferredAnswered)
