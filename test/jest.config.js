@@ -44,7 +44,8 @@ export default {
   testSequencer: '<rootDir>/test/jest/sequencer.js',
   // Three times what the longest test takes on two slow processors. What hangs is rare, and a slow machine breaks no promise.
   testTimeout: 90_000,
-  maxWorkers: 2,
+  // Of three, one usually waits for a server: two processors are busy then. With the many rounds of CI, two are busy by themselves.
+  maxWorkers: process.env.TEST_ROUNDS === 'long' ? 2 : 3,
   reporters,
   projects: [
     { ...project, displayName: 'unit', testMatch: filesOf(UNIT_FOLDERS) },
