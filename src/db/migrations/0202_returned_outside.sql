@@ -1,6 +1,7 @@
--- What was paid outside Stripe, and returned by a credit note, was taken back twice. These payments are evaluated again.
+-- What was paid outside Stripe, and returned by a credit note, was taken back twice. These payments are evaluated again, in an hour: a process
+-- of the old version, which may still run, would evaluate them as before.
 update payments p
-   set recheck_since = coalesce(p.recheck_since, now()), version = p.version + 1
+   set recheck_since = now() + interval '1 hour', version = p.version + 1
   from adjustments n
  where n.kind = 'credit_note' and n.environment = 'production' and n.state = 'applied' and p.id = n.booked_payment_id
    and exists (select from adjustments o
