@@ -69,8 +69,10 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       const endsAt = performance.now() + PAGE_MS;
       for (const [nth, appId] of appIds.entries()) {
         throwIfCancelled();
-        if (performance.now() > endsAt)
+        if (performance.now() > endsAt) {
+          if (failed === nth && failed > 1) throw failure;
           return { opened, closed, next: appIds[nth - 1] ?? null, failed, apps: appIds.length };
+        }
         try {
           const done = await evaluateAlerts(sql, [appId], await conditions());
           opened += done.opened;

@@ -107,8 +107,10 @@ export function createCalendarActivities({
       let [count, failed] = [0, 0];
       for (const [nth, appId] of appIds.entries()) {
         throwIfCancelled();
-        if (performance.now() > endsAt)
+        if (performance.now() > endsAt) {
+          if (failed === nth && failed > 1) throw failure;
           return { count, failed, apps: appIds.length, next: appIds[nth - 1] ?? null };
+        }
         try {
           count += await writeWeeklyReports(sql, [appId], monday);
         } catch (error) {

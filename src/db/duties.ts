@@ -8,7 +8,7 @@ export const DUTIES = ['alerts', 'conversions', 'drafts', 'rates', 'reports'] as
 export type Duty = (typeof DUTIES)[number];
 
 /**
- * Whether a duty that goes through all apps is done with a page: it is the last one, and not every app failed. `after` is where the page
+ * Whether a duty that goes through all apps is done with a page: it is the last one, and not every app of it failed. `after` is where the page
  * began, empty for the first one; `apps` is how many were tried. On a page that follows others, one app alone may be broken.
  */
 export const isDutyDone = (
