@@ -6,8 +6,12 @@ export class RatesFileError extends Error {
 }
 
 const OPERATOR_HEADER = 'date,currency,usd_rate';
-/** One unit of no currency is worth more: a rate above it is the wrong way round, and what it converts stays converted. */
+/**
+ * One unit of no currency in which stores charge is worth more, except Chile's unit of account: a rate above it is the wrong way round, and
+ * what it converts stays converted.
+ */
 const MOST_DOLLARS = 10;
+const WORTH_MORE = 'CLF';
 const CURRENCY = /^[A-Z]{3}$/;
 const RATE = /^\d{1,12}(\.\d{1,12})?$/;
 const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -108,7 +112,7 @@ function parseOperatorFile(lines: readonly Line[], today: string): ReferenceRate
     if (seen.has(currency + day)) throw errorAt(line, `${currency} appears twice for ${day}.`);
     seen.add(currency + day);
     const worthUsd = rateIn(line, usdRate, currency);
-    if (Number(worthUsd) > MOST_DOLLARS) {
+    if (Number(worthUsd) > MOST_DOLLARS && currency !== WORTH_MORE) {
       throw errorAt(
         line,
         `one ${currency} is not worth ${worthUsd} dollars. usd_rate is the dollars for one unit, not the units for a dollar.`,

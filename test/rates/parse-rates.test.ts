@@ -110,8 +110,8 @@ describe("the operator's own file", () => {
     ['too many digits', own('2026-02-27,ARS,0.1234567890123'), /^line 2: the rate of ARS/],
     [
       'units per dollar',
-      own('2026-02-27,KWD,3.25', '2026-02-27,VND,25400'),
-      'line 3: one VND is not worth 25400 dollars. usd_rate is the dollars for one unit, not the units for a dollar.',
+      own('2026-02-27,KWD,3.25', '2026-02-27,CLF,41.2', '2026-02-27,VND,25400'),
+      'line 4: one VND is not worth 25400 dollars. usd_rate is the dollars for one unit, not the units for a dollar.',
     ],
   ])('a file with %s is refused with the number of the line', (_title, text, message) => {
     expect(() => parseRates(text, TODAY)).toThrow(RatesFileError);
