@@ -144,12 +144,11 @@ async function replaceDevices(
      where t.app_id = ${appId} and t.device_id = d.device_id
     returning t.click_id`;
   const clickIds = [...touches, ...testInstalls].flatMap(({ clickId }) => clickId ?? []);
-  // A click that a test install found is still there for a live one, without what is about the person.
+  // No trigger deletes the hash of the address of a click that only a test install has found: no device has claimed it.
   await tx`delete from deferred_clicks where click_id = any(${clickIds}::text[])`;
   const clicks = await count(tx`
     update clicks c
-       set ip_hash = null, user_agent = null,
-           claim_token = case when c.claimed_by_device is null then c.claim_token else gen_random_uuid() end,
+       set ip_hash = null, user_agent = null, claim_token = gen_random_uuid(),
            claimed_by_device = coalesce((select d.replacement from ${d} where d.device_id = c.claimed_by_device), c.claimed_by_device)
      where c.id = any(${clickIds}::text[])
     returning 1`);
