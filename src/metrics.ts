@@ -105,7 +105,7 @@ export function createMetrics(deps: {
     ),
     oldestPayoutRequestSeconds: gauge(
       'tributary_oldest_open_payout_request_seconds',
-      'Age of the oldest export that is not settled yet, of payout runs of those that have expired; 0 when there is none.',
+      'Age of the oldest export that is not settled yet; 0 when there is none. One of a payout run counts only once it has expired.',
     ),
     unhealedBindings: gauge(
       'tributary_unhealed_bindings',

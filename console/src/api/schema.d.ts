@@ -10847,7 +10847,7 @@ export interface components {
                  */
                 minimumCents: number;
                 /**
-                 * @description Why the run would leave you out: `no_payee`, there is none; `payee_changed`, the new one does not count yet then. Absent if it pays you.
+                 * @description Why the run would leave you out: `no_payee`, there is none; `payee_changed`, the new one does not count yet then. Absent if the payee is no reason to leave you out.
                  * @enum {string}
                  */
                 exclusionReason?: "no_payee" | "payee_changed";
@@ -11326,7 +11326,7 @@ export interface components {
                  */
                 openPayoutRequests: number;
                 /**
-                 * @description How long the oldest of them has waited, of payout runs of those that have expired. In seconds; 0 without any.
+                 * @description How long the oldest of them has waited. One of a payout run counts only once it has expired. In seconds; 0 without any.
                  * @example 12
                  */
                 oldestPayoutRequestSeconds: number;

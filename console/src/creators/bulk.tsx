@@ -62,7 +62,8 @@ async function copyLinks(appId: string, creators: readonly Creator[]): Promise<C
   const outcomes = await forEachRow(creators, async ({ id, name }) => {
     const { urls, hasMore } = await readLinks(appId, id);
     lines.push(...urls.map((url) => `${cellOf(name)}\t${url}`));
-    if (hasMore) return `has more than ${urls.length} active links: only these are copied.`;
+    if (hasMore)
+      return `has more than ${urls.length} active links: only the first ${urls.length} are copied.`;
     return urls.length === 0 ? 'has no active link.' : null;
   });
   const text = lines.join('\n');
@@ -77,7 +78,7 @@ function NotCopied({ copied: { text, count, isCopied, outcomes } }: { readonly c
         <Failures
           title={
             isCopied
-              ? `${formatCountOf(count, 'link')} copied, but not all of these creators`
+              ? `${formatCountOf(count, 'link')} copied, but not all links of these creators`
               : 'No link of these creators is copied'
           }
           failed={outcomes.failed}

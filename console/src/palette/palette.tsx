@@ -80,6 +80,7 @@ export default function Palette({
   const search = useSearch(appId ?? '', typed, canSearch);
   // What another text has found must not be what Enter opens.
   const found = typed === text && typed !== '' && !search.isPlaceholderData ? search.data : undefined;
+  const isSearching = canSearch && text !== '' && found === undefined && search.error === null;
   const isNamed = ({ title }: { readonly title: string }) => title.toLowerCase().includes(text.toLowerCase());
   const pages = usePages(appId).filter(isNamed);
   const canWrite = usePermission('write');
@@ -180,7 +181,7 @@ export default function Palette({
         {groups.map(([label, rows]) => (
           <Rows key={label} label={label} rows={rows} />
         ))}
-        {isEmpty && <Spotlight.Empty>Nothing found</Spotlight.Empty>}
+        {isEmpty && <Spotlight.Empty>{isSearching ? 'Searching …' : 'Nothing found'}</Spotlight.Empty>}
       </Spotlight.ActionsList>
     </Spotlight.Root>
   );

@@ -269,12 +269,12 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
 
 function SettingsOfApp({ appId }: { readonly appId: string }) {
   const settings = useQuery({
-    queryKey: ['settings', appId],
+    // The form keeps what it begins with, so it does not begin with what another page has read.
+    queryKey: ['settings', appId, 'form'],
     queryFn: async () => await read(api.GET('/apps/{appId}/settings', { params: { path: { appId } } })),
-    refetchOnMount: 'always',
+    gcTime: 0,
   });
-  // The form keeps what it begins with, so it does not begin with what another page has read.
-  if (settings.data === undefined || !settings.isFetchedAfterMount) {
+  if (settings.data === undefined) {
     return settings.error === null ? (
       <Waiting what="the settings" />
     ) : (

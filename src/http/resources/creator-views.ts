@@ -67,7 +67,7 @@ export const overview = z
         exclusionReason: z
           .enum(PAYEE_EXCLUSIONS)
           .describe(
-            'Why the run would leave you out: `no_payee`, there is none; `payee_changed`, the new one does not count yet then. Absent if it pays you.',
+            'Why the run would leave you out: `no_payee`, there is none; `payee_changed`, the new one does not count yet then. Absent if the payee is no reason to leave you out.',
           )
           .optional(),
       })

@@ -103,7 +103,7 @@ const state = z
         oldestOverdueSeconds: seconds('How long ago the oldest of them was due.'),
         openPayoutRequests: count('Exports of payouts that are in progress.'),
         oldestPayoutRequestSeconds: seconds(
-          'How long the oldest of them has waited, of payout runs of those that have expired.',
+          'How long the oldest of them has waited. One of a payout run counts only once it has expired.',
         ),
         unhealedBindings: count('Users whose earlier payments are not evaluated yet.'),
         oldestUnhealedSeconds: seconds('How long the oldest of them has waited.'),
