@@ -187,8 +187,18 @@ describe('RevenueCat', () => {
     ]);
   });
 
+  test('a refunded row of which only the rest in the currency of the purchase is stated has a refund without dollars', () => {
+    const left = { purchased_currency: 'EUR', price_in_usd: '', price_in_purchased_currency: '13.99' };
+    expect(read('revenuecat', { ...row, refunded_at: '2026-03-09 00:00:00', ...left })).toMatchObject([
+      { payment: { currency: 'EUR', amountMinor: 1_999 } },
+      { adjustment: { currency: 'EUR', amountMinor: 600, usdCents: null } },
+    ]);
+  });
+
   test('a refunded row of which all is left has no refund, and one that is no number is not read', () => {
     const refunded = { ...row, refunded_at: '2026-03-09 00:00:00' };
+    const local = { price_in_purchased_currency: '1,99' };
+    expect(read('revenuecat', { ...refunded, ...local })).toMatch(/price_in_purchased_currency is not a dec/);
     expect(read('revenuecat', { ...refunded, price_in_usd: '19.99' })).toHaveLength(1);
     expect(read('revenuecat', { ...refunded, price_in_usd: '19,99' })).toMatch(
       /price_in_usd is not a decimal/,

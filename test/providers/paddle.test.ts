@@ -599,6 +599,12 @@ describe('an invoice that is collected manually', () => {
     expect(
       invoice({ currency: 'GBP', captured: [60_000], adjusted: 60_000, payout, adjustedPayout }).payment,
     ).toMatchObject({ currency: 'GBP', amountMinor: 60_000, usdCents: 64_800 });
+    // Nor are those of a payout in another currency dollars.
+    const inEuros = { currency_code: 'EUR', grand_total: '70000' };
+    expect(
+      invoice({ currency: 'GBP', captured: [60_000], adjusted: 60_000, payout, adjustedPayout: inEuros })
+        .payment,
+    ).toMatchObject({ usdCents: 64_800 });
   });
 
   test('the USD value is the same share of the payout', () => {
