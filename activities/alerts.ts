@@ -66,13 +66,12 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
       let opened = 0;
       let closed = 0;
       let failed = 0;
+      let tried = 0;
       const endsAt = performance.now() + PAGE_MS;
-      for (const [nth, appId] of appIds.entries()) {
+      for (const appId of appIds) {
         throwIfCancelled();
-        if (performance.now() > endsAt) {
-          if (failed === nth && failed > 1) throw failure;
-          return { opened, closed, next: appIds[nth - 1] ?? null, failed, apps: appIds.length };
-        }
+        if (performance.now() > endsAt) break;
+        tried += 1;
         try {
           const done = await evaluateAlerts(sql, [appId], await conditions());
           opened += done.opened;
@@ -83,8 +82,9 @@ export function createAlertActivities({ sql, logger, alertPage = PAGE }: AlertAc
         }
       }
       // One app alone may be broken: that must not hold up the evaluations that follow.
-      if (failed === appIds.length && failed > 1) throw failure;
-      return { opened, closed, next, failed, apps: appIds.length };
+      if (failed === tried && failed > 1) throw failure;
+      const last = tried < appIds.length ? (appIds[tried - 1] ?? null) : next;
+      return { opened, closed, next: last, failed, apps: appIds.length };
     }
   }
 }

@@ -104,13 +104,11 @@ export function createCalendarActivities({
     } catch (failure) {
       if (isDatabaseUnavailable(failure)) throw failure;
       const endsAt = performance.now() + PAGE_MS;
-      let [count, failed] = [0, 0];
-      for (const [nth, appId] of appIds.entries()) {
+      let [count, failed, tried] = [0, 0, 0];
+      for (const appId of appIds) {
         throwIfCancelled();
-        if (performance.now() > endsAt) {
-          if (failed === nth && failed > 1) throw failure;
-          return { count, failed, apps: appIds.length, next: appIds[nth - 1] ?? null };
-        }
+        if (performance.now() > endsAt) break;
+        tried += 1;
         try {
           count += await writeWeeklyReports(sql, [appId], monday);
         } catch (error) {
@@ -119,8 +117,9 @@ export function createCalendarActivities({
           logger.warn({ err: error, appId, msg: 'the weekly report of an app could not be written' });
         }
       }
-      if (failed === appIds.length && failed > 1) throw failure;
-      return { count, failed, apps: appIds.length, next };
+      if (failed === tried && failed > 1) throw failure;
+      const last = tried < appIds.length ? (appIds[tried - 1] ?? null) : next;
+      return { count, failed, apps: appIds.length, next: last };
     }
   }
 
