@@ -363,7 +363,7 @@ describe('a user who belongs to somebody', () => {
   });
 
   // @promise manual-counts
-  test('counts as paying for whoever earned from the first payment', async () => {
+  test('counts as paying for the creator who earned from the first payment', async () => {
     const other = await founder.newAffiliate('Other');
     const [early, late] = [await founder.customer(), await founder.customer()];
     await pay(early, Date.now() - HOUR_MS);

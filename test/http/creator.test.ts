@@ -410,7 +410,7 @@ describe('what a creator sees', () => {
     ] as const)
       await insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt, matured });
     expect(await nextRun()).toEqual({ date, estimatedCents: 320, minimumCents: 1_000 });
-    // Whoever has a new payee is left out by either kind, until it counts.
+    // A creator with a new payee is left out by either kind, until it counts.
     const payee = { key: own.key, body: { method: 'paypal', recipient: { email: 'creator@example.com' } } };
     const path = `/apps/${own.appId}/affiliates/${affiliateId}/payee`;
     expect((await api.call('PUT', path, payee)).status).toBe(200);

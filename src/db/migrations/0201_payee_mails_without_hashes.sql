@@ -1,4 +1,4 @@
--- The row of a mail to a former address is told apart by a number, not by a hash of the address, which would outlast it.
+-- The row of a mail to a former address has a number, not a hash of the address, which would be kept longer than the address.
 create or replace function mail_changed_payee() returns trigger language plpgsql as $$
 declare
   present text := (select email from affiliates where app_id = new.app_id and id = new.affiliate_id);

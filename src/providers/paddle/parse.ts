@@ -172,10 +172,9 @@ function chargedUsdCents({ details }: Transaction, charged: number): number | nu
   const { totals, adjusted_totals: afterAdjustments } = details;
   const grandTotal = totals.grand_total ?? totals.total;
   if (charged === grandTotal) return payoutUsdCents(details.payout_totals);
-  const { grand_total: adjustedTotal, currency_code: currency } = details.adjusted_payout_totals;
-  // Without a grand total they have only the total, in which the customer's credit is not deducted.
-  const adjustedCents = currency === 'USD' ? (adjustedTotal ?? 0) : 0;
-  if (charged === afterAdjustments.grand_total && adjustedCents > 0) return adjustedCents;
+  // Not their total, in which the customer's credit is not deducted.
+  const adjustedCents = payoutUsdCents({ ...details.adjusted_payout_totals, total: null });
+  if (charged === afterAdjustments.grand_total && adjustedCents !== null) return adjustedCents;
   const cents = payoutUsdCents(details.payout_totals);
   return cents === null ? null : share(cents, charged, grandTotal);
 }
