@@ -106,13 +106,11 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
 
   test('a page that is opened offline says so, whether or not its program was loaded, and is shown once the connection is back', async () => {
     const { page, problems } = await signedIn(founder.key);
-    await page.goto(`${service.url}/console/`);
+    await page.goto(`${service.url}/console/apps/${founder.app.id}/events`);
     const pages = page.getByRole('navigation', { name: 'Pages' });
+    const events = page.getByRole('table').getByRole('link', { name: 'Purchase' });
     const isOffline = page.getByText('You are offline.');
-    await pages.getByRole('link', { name: 'Links' }).click();
-    await title(page, 'Links');
-    await pages.getByRole('link', { name: 'Overview' }).click();
-    await title(page, 'Overview');
+    await events.first().waitFor();
     await page.context().setOffline(true);
     await pages.getByRole('link', { name: 'Policies' }).click();
     await isOffline.waitFor();
@@ -120,12 +118,17 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
     await page.context().setOffline(false);
     await title(page, 'Policies');
     await isOffline.waitFor({ state: 'hidden' });
-    // The program of the page is there, and the list was never read since.
+    // The program of an event's page is there after the first one, and the second one was never read.
+    await pages.getByRole('link', { name: 'Events' }).click();
+    await events.first().click();
+    await page.getByText('The request was checked').waitFor();
+    await page.goBack();
+    await events.nth(1).waitFor();
     await page.context().setOffline(true);
-    await pages.getByRole('link', { name: 'Overview' }).click();
+    await events.nth(1).click();
     await isOffline.first().waitFor();
     await page.context().setOffline(false);
-    await page.getByText('Revenue').first().waitFor();
+    await page.getByText('The request was checked').waitFor();
     await isOffline.first().waitFor({ state: 'hidden' });
     expect(problems(/ERR_INTERNET_DISCONNECTED|dynamically imported/)).toEqual([]);
   });
