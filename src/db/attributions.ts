@@ -222,6 +222,34 @@ export interface AttributedInstall {
   readonly rememberedUsers: readonly RememberedUser[];
 }
 
+/** A device and the code that attributes it, without a click to claim or a user to bind. */
+interface AttributionByCode extends Omit<AttributedInstall, 'rememberedUsers'> {
+  readonly id: AttributionId;
+  readonly touch: Touch;
+}
+
+/** Attributes devices that have no attribution yet, and returns whether each of them is among these. */
+async function insertByCode(sql: Sql, installs: readonly AttributionByCode[]): Promise<boolean[]> {
+  const rows = installs.map(({ touch, ...install }) => ({ ...install, ...touch }));
+  const added = await sql<{ id: AttributionId }>`
+    insert into attributions (id, app_id, device_id, affiliate_id, link_id, match_method, touched_at, first_open_at, sdk)
+    select id, "appId", "deviceId", "affiliateId", "linkId", "matchMethod", to_timestamp("touchedAt" / 1000.0),
+           to_timestamp("firstOpenAt" / 1000.0), sdk
+      from jsonb_to_recordset(${sql.json(rows)}) r (id text, "appId" text, "deviceId" text, "affiliateId" text, "linkId" text,
+             "matchMethod" text, "touchedAt" bigint, "firstOpenAt" bigint, sdk text)
+     order by "appId", "deviceId"
+    on conflict (app_id, device_id) do nothing
+    returning id`;
+  const ids = new Set(added.map(({ id }) => id));
+  return installs.map(({ id }) => ids.has(id));
+}
+
+/** Attributes a device by its code, together with others that arrive now. All of them take their places in one order, so none waits in a circle. */
+const insertTogether = shareStatements(insertByCode, {
+  keyOf: ({ appId, deviceId }) => `${appId} ${deviceId}`,
+  repeated: 'wait',
+});
+
 /**
  * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does nothing
  * and returns null if the device has an attribution or another device has claimed the click; the caller then reads the
@@ -234,6 +262,10 @@ export async function attributeDevice(
 ): Promise<Attribution | null> {
   const id = newId('attribution');
   const { affiliateId, linkId, clickId, matchMethod, touchedAt } = touch;
+  const attribution = { attributionId: id, affiliateId, linkId, clickId, matchMethod };
+  if (clickId === null && rememberedUsers.length === 0) {
+    return (await insertTogether(sql, { id, appId, deviceId, firstOpenAt, sdk, touch })) ? attribution : null;
+  }
   const [added] = await sql`
     with claimed as (
       update clicks set claimed_by_device = ${deviceId}
@@ -248,7 +280,7 @@ export async function attributeDevice(
       returning id
     ), bound as (${bindUsersOfAdded(sql, { appId, deviceId }, rememberedUsers)})
     select id from added`;
-  return added === undefined ? null : { attributionId: id, affiliateId, linkId, clickId, matchMethod };
+  return added === undefined ? null : attribution;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { findInstallCandidates } from '../../src/db/attributions.ts';
+import { attributeDevice, findInstallCandidates } from '../../src/db/attributions.ts';
 import { bindRememberedUsers, markHealedIfNothingToHeal } from '../../src/db/bindings.ts';
 import { recordClick } from '../../src/db/clicks.ts';
 import type { ClickFact } from '../../src/db/clicks.ts';
@@ -288,6 +288,67 @@ test('one token in many clicks that arrive together is one click, also beside li
   expect([second, third, last]).toEqual([first, first, first]);
   expect(other).not.toBe(first);
   expect(await storedOf(clicks)).toHaveLength(2);
+});
+
+test('installs by code that arrive together share statements, and a device has one of them', async () => {
+  const { appId: app, affiliates, links } = await newRollupTenant(sql, 2, 1);
+  const firstOpenAt = Date.UTC(2026, 2, 1, 10, 0, 0, 123);
+  const places = affiliates.map((affiliateId, n) => ({ affiliateId, linkId: links[n] ?? null }));
+  // Sixty devices, each with a code of both creators.
+  const installs = Array.from({ length: 120 }, (_, n) => ({
+    device: { appId: app, deviceId: `d-${n % 60}`, firstOpenAt, sdk: 'web/0.1.0', rememberedUsers: [] },
+    touch: {
+      matchMethod: 'code' as const,
+      clickId: null,
+      touchedAt: firstOpenAt + n,
+      ...(places[n < 60 ? 0 : 1] ?? { affiliateId: newId('affiliate'), linkId: null }),
+    },
+  }));
+  statements = 0;
+  const attributed = await Promise.all(
+    installs.map(async ({ device, touch }) => await attributeDevice(sql, device, touch)),
+  );
+  expect(statements).toBeLessThan(10);
+  expect(attributed.slice(60)).toEqual(installs.slice(60).map(() => null));
+  const stored = await database.sql<{ id: string; deviceId: string }>`
+    select id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, sdk
+      from attributions where app_id = ${app}`;
+  const rows = new Map(stored.map(({ deviceId, ...row }) => [deviceId, row]));
+  expect(installs.slice(0, 60).map(({ device }) => rows.get(device.deviceId))).toEqual(
+    installs.slice(0, 60).map(({ touch: { touchedAt, ...touch } }, n) => ({
+      ...touch,
+      id: attributed[n]?.attributionId,
+      touchedAt,
+      firstOpenAt,
+      sdk: 'web/0.1.0',
+    })),
+  );
+  expect(await findRollupDifferences(database.sql)).toEqual([]);
+});
+
+test('processes that attribute the same devices in opposite orders wait for each other and answer', async () => {
+  const { appId: app, affiliates, links } = await newRollupTenant(sql, 1, 1);
+  const other = connect({ url: database.url, max: 4 });
+  const attribute = async (through: Sql, n: number) =>
+    await attributeDevice(
+      through,
+      { appId: app, deviceId: `d-${n}`, firstOpenAt: n, sdk: null, rememberedUsers: [] },
+      {
+        matchMethod: 'code',
+        clickId: null,
+        affiliateId: affiliates[0] ?? newId('affiliate'),
+        linkId: links[0] ?? null,
+        touchedAt: n,
+      },
+    );
+  const numbers = Array.from({ length: rounds(500, 1_500) }, (_, n) => n);
+  const [one, two] = await Promise.all([
+    Promise.all(numbers.map(async (n) => await attribute(sql, n))),
+    Promise.all(numbers.toReversed().map(async (n) => await attribute(other, n))),
+  ]);
+  const won = numbers.map((n) => [one[n], two.at(-1 - n)].filter((row) => row !== null));
+  expect(won.filter((rows) => rows.length !== 1)).toEqual([]);
+  await other.close();
 });
 
 test('a click that Postgres refuses fails alone', async () => {
