@@ -1,11 +1,9 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { isSomebody } from '../domain/user-ids.ts';
-import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
-import { retryAfterConflict, retryUntilVisible } from './conflict-retries.ts';
+import { retryUntilVisible } from './conflict-retries.ts';
 import { shareStatements } from './shared-statements.ts';
-import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A user who was identified on an attributed device. */
@@ -30,14 +28,26 @@ export interface Identity {
   readonly userHash: Buffer;
 }
 
+/** An identity with the id of the binding that it may create. */
+interface NamedIdentity extends Identity {
+  readonly id: BindingId;
+}
+
 interface BoundRow {
+  /** The place of the identity among those of the statement, from 1. */
+  readonly number: number;
   readonly wasRemembered: boolean;
   readonly isRefused: boolean;
   readonly isErased: boolean;
+  /** Whether another statement took the position of the device, or stored the pair. Nothing was written then. */
+  readonly hasLost: boolean;
   readonly deviceAttributionId: AttributionId | null;
   readonly deviceAffiliateId: AffiliateId;
   readonly bindingId: BindingId | null;
 }
+
+/** One more than the races that a call can lose: one for each position of its device, and some for the user. */
+const ATTEMPTS = USERS_PER_DEVICE + 10;
 
 /**
  * Records that a user was identified on a device, and binds the user to the device's attribution unless the user has a
@@ -47,8 +57,8 @@ interface BoundRow {
  * can name any user.
  *
  * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
- * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair. Two statements
- * that take the same position of a device conflict, and the loser runs again.
+ * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair. A call that loses
+ * a place to another statement runs again.
  */
 export async function bindUser(
   sql: Sql,
@@ -56,12 +66,9 @@ export async function bindUser(
 ): Promise<IdentifiedUser | 'too_many_users' | undefined> {
   const id = newId('binding');
   const { identified } = await retryUntilVisible(async () => {
-    const row = await retryAfterConflict(
-      ['identities_one_position'],
-      () => insertBinding(sql, id, identity),
-      USERS_PER_DEVICE + 1,
-    );
+    const row = await insertTogether(sql, { id, ...identity });
     if (row.isRefused) return { identified: 'too_many_users' as const };
+    if (row.hasLost) return undefined;
     const { deviceAttributionId: attributionId, deviceAffiliateId: affiliateId } = row;
     if (attributionId === null)
       return row.wasRemembered || row.isErased ? { identified: undefined } : undefined;
@@ -69,53 +76,77 @@ export async function bindUser(
     return {
       identified: { attributionId, affiliateId, newBindingId: row.bindingId === id ? row.bindingId : null },
     };
-  });
+  }, ATTEMPTS);
   return identified;
 }
 
-async function insertBinding(
-  sql: Sql,
-  id: BindingId,
-  { appId, deviceId, customerUserId, identifiedAt, addressHash, userHash }: Identity,
-): Promise<BoundRow> {
-  return await sql.one<BoundRow>`
-    with erased as materialized (
-      select ${isErased(sql, appId, [userHash], ['user'])} as is_erased
-    ), known as (
-      select identified_at from identities
-       where app_id = ${appId} and device_id = ${deviceId} and customer_user_id = ${customerUserId}
-    ), free as (
-      select min(p) as position from generate_series(1, ${USERS_PER_DEVICE}::integer) p
-       where not exists (select from identities i where i.app_id = ${appId} and i.device_id = ${deviceId} and i.position = p)
+/**
+ * Records identities of different devices, and binds their users. All statements take positions in the order of the devices, and
+ * bindings after them in the order of the users, so none waits in a circle. What another statement has taken meanwhile is left out.
+ *
+ * The parts of the statement: `named` are the identities with what is stored of their device and their user; `remembered` are the
+ * pairs that are new; `added` are the bindings that are new, only of pairs that are stored.
+ */
+async function insertBindings(sql: Sql, identities: readonly NamedIdentity[]): Promise<BoundRow[]> {
+  const rows = identities.map(({ addressHash, userHash, ...identity }, index) => ({
+    ...identity,
+    number: index + 1,
+    addressHash: addressHash?.toString('hex') ?? null,
+    userHash: userHash.toString('hex'),
+  }));
+  const found = await sql<BoundRow>`
+    with named as materialized (
+      select i.number, i.id, i."appId" as app_id, i."deviceId" as device_id, i."customerUserId" as customer_user_id,
+             decode(i."addressHash", 'hex') as address_hash, u.known_at is not null as was_remembered,
+             coalesce(u.known_at, to_timestamp(i."identifiedAt" / 1000.0)) as identified_at, p.position,
+             d.id as attribution_id, d.affiliate_id, b.id as stored_id,
+             p.position is null and u.known_at is null and (b.attribution_id = d.id) is not true as is_refused,
+             exists (select from erased_identifiers x
+                      where x.app_id = i."appId" and x.hash = decode(i."userHash", 'hex') and x.kind = 'user') as is_erased
+        from jsonb_to_recordset(${sql.json(rows)}) i (number integer, id text, "appId" text, "deviceId" text,
+               "customerUserId" text, "identifiedAt" bigint, "addressHash" text, "userHash" text)
+       cross join lateral (
+         select min(x.identified_at) filter (where x.customer_user_id = i."customerUserId") as known_at,
+                array_agg(x.position) as taken
+           from identities x where x.app_id = i."appId" and x.device_id = i."deviceId" offset 0) u
+       cross join lateral (
+         select min(n) as position from generate_series(1, ${USERS_PER_DEVICE}::integer) n
+          where (n = any(u.taken)) is not true) p
+        left join lateral (
+          select x.id, x.affiliate_id from attributions x
+           where x.app_id = i."appId" and x.device_id = i."deviceId" offset 0) d on true
+        left join lateral (
+          select x.id, x.attribution_id from bindings x
+           where x.app_id = i."appId" and x.customer_user_id = i."customerUserId" offset 0) b on true
     ), remembered as (
       insert into identities (app_id, device_id, customer_user_id, position, identified_at, address_hash)
-      select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, position, ${instant(identifiedAt)}::timestamptz,
-             ${addressHash}::bytea
-        from free where position is not null and not exists (select from known) and not (select is_erased from erased)
-      on conflict (app_id, device_id, customer_user_id) do nothing
-    ), device as (
-      select id, affiliate_id from attributions where app_id = ${appId} and device_id = ${deviceId}
-    ), stored as (
-      select id, attribution_id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId}
-    ), refused as (
-      select from free
-       where position is null and not exists (select from known)
-         and not exists (select from stored join device on device.id = stored.attribution_id)
+      select app_id, device_id, customer_user_id, position, identified_at, address_hash
+        from named where not was_remembered and position is not null and not is_erased order by app_id, device_id
+      on conflict do nothing
+      returning app_id, device_id
+    ), stored as materialized (
+      select n.*, not n.was_remembered and n.position is not null and not n.is_erased and r.device_id is null as has_lost
+        from named n left join remembered r on r.app_id = n.app_id and r.device_id = n.device_id
     ), added as (
       insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-      select ${id}::text, ${appId}::text, ${customerUserId}::text, id,
-             coalesce((select identified_at from known), ${instant(identifiedAt)}::timestamptz)
-        from device
-       where not exists (select from stored) and not exists (select from refused) and not (select is_erased from erased)
+      select id, app_id, customer_user_id, attribution_id, identified_at
+        from stored
+       where attribution_id is not null and stored_id is null and not is_refused and not is_erased and not has_lost
+       order by app_id, customer_user_id
       on conflict (app_id, customer_user_id) do nothing
       returning id
     )
-    select exists (select from known) as was_remembered, exists (select from refused) as is_refused,
-           (select is_erased from erased) as is_erased,
-           (select id from device) as device_attribution_id, (select affiliate_id from device) as device_affiliate_id,
-           b.id as binding_id
-      from (select 1) always left join (select id from stored union all select id from added) b on true`;
+    select n.number, n.was_remembered, n.is_refused, n.is_erased, n.has_lost, n.attribution_id as device_attribution_id,
+           n.affiliate_id as device_affiliate_id, coalesce(n.stored_id, a.id) as binding_id
+      from stored n left join added a on a.id = n.id
+     order by n.number`;
+  return found;
 }
+
+const insertTogether = shareStatements(insertBindings, {
+  keyOf: ({ appId, deviceId }) => `${appId} ${deviceId}`,
+  repeated: 'wait',
+});
 
 interface Device {
   readonly appId: AppId;

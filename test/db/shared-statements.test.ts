@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { attributeDevice, findInstallCandidates } from '../../src/db/attributions.ts';
-import { bindRememberedUsers, markHealedIfNothingToHeal } from '../../src/db/bindings.ts';
+import { bindRememberedUsers, bindUser, markHealedIfNothingToHeal } from '../../src/db/bindings.ts';
 import { recordClick } from '../../src/db/clicks.ts';
 import type { ClickFact } from '../../src/db/clicks.ts';
 import { findVerifyingSecrets } from '../../src/db/identity-secrets.ts';
@@ -11,6 +11,7 @@ import { newId } from '../../src/db/new-id.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { findSdkCaller } from '../../src/db/sdk-keys.ts';
 import { shareStatements } from '../../src/db/shared-statements.ts';
+import { USERS_PER_DEVICE } from '../../src/domain/attribution.ts';
 import { DatabaseUnavailable } from '../../src/db/errors.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
@@ -309,46 +310,167 @@ test('installs by code that arrive together share statements, and a device has o
     installs.map(async ({ device, touch }) => await attributeDevice(sql, device, touch)),
   );
   expect(statements).toBeLessThan(10);
-  expect(attributed.slice(60)).toEqual(installs.slice(60).map(() => null));
-  const stored = await database.sql<{ id: string; deviceId: string }>`
+  const won = installs.flatMap(({ device, touch }, n) => {
+    const id = attributed[n]?.attributionId;
+    return id === undefined
+      ? []
+      : [{ id, deviceId: device.deviceId, firstOpenAt, sdk: device.sdk, ...touch }];
+  });
+  expect(new Set(won.map(({ deviceId }) => deviceId)).size).toBe(60);
+  const stored = await database.sql<{ id: string }>`
     select id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, sdk
       from attributions where app_id = ${app}`;
-  const rows = new Map(stored.map(({ deviceId, ...row }) => [deviceId, row]));
-  expect(installs.slice(0, 60).map(({ device }) => rows.get(device.deviceId))).toEqual(
-    installs.slice(0, 60).map(({ touch: { touchedAt, ...touch } }, n) => ({
-      ...touch,
-      id: attributed[n]?.attributionId,
-      touchedAt,
-      firstOpenAt,
-      sdk: 'web/0.1.0',
-    })),
-  );
+  const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+  expect(stored.toSorted(byId)).toEqual(won.toSorted(byId));
   expect(await findRollupDifferences(database.sql)).toEqual([]);
 });
 
-test('processes that attribute the same devices in opposite orders wait for each other and answer', async () => {
+/** How many times two statements of this database have waited for each other, in a circle. */
+async function deadlocks(): Promise<number> {
+  const { count } = await database.sql.one<{ count: number }>`
+    select deadlocks::int as count from pg_stat_database where datname = current_database()`;
+  return count;
+}
+
+/** Calls `work` for the numbers below `count` as two processes do, one upwards and the other downwards. Returns both answers for each number. */
+async function fromBothEnds<T>(
+  count: number,
+  work: (through: Sql, n: number, isUpwards: boolean) => Promise<T>,
+): Promise<[T, T][]> {
+  const [up, down] = [connect({ url: database.url, max: 4 }), connect({ url: database.url, max: 4 })];
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const below = new Map<number, Promise<T>>();
+  for (const n of numbers.toReversed()) below.set(n, work(down, n, false));
+  const answers = await Promise.all(
+    numbers.map(async (n): Promise<[T, T]> => {
+      const above = work(up, n, true);
+      return [await above, (await below.get(n)) as T];
+    }),
+  );
+  // A connection that ends reports what it has counted.
+  await Promise.all([up.close(), down.close()]);
+  return answers;
+}
+
+test('processes that attribute the same devices in opposite orders wait for each other, and never in a circle', async () => {
   const { appId: app, affiliates, links } = await newRollupTenant(sql, 1, 1);
-  const other = connect({ url: database.url, max: 4 });
-  const attribute = async (through: Sql, n: number) =>
-    await attributeDevice(
-      through,
-      { appId: app, deviceId: `d-${n}`, firstOpenAt: n, sdk: null, rememberedUsers: [] },
-      {
-        matchMethod: 'code',
-        clickId: null,
-        affiliateId: affiliates[0] ?? newId('affiliate'),
-        linkId: links[0] ?? null,
-        touchedAt: n,
-      },
+  const [affiliateId, linkId] = [affiliates[0], links[0]];
+  if (affiliateId === undefined || linkId === undefined) throw new Error('there is no link');
+  for (let round = 0; round < rounds(5, 50); round += 1) {
+    const attributed = await fromBothEnds(210, async (through, n) => {
+      const device = {
+        appId: app,
+        deviceId: `d-${round}-${n}`,
+        firstOpenAt: n,
+        sdk: null,
+        rememberedUsers: [],
+      };
+      const touch = { matchMethod: 'code', clickId: null, affiliateId, linkId, touchedAt: n } as const;
+      return await attributeDevice(through, device, touch);
+    });
+    expect(attributed.filter((both) => both.filter((one) => one !== null).length !== 1)).toEqual([]);
+  }
+  expect(await deadlocks()).toBe(0);
+});
+
+/** Attributes the devices `d-0` to `d-N` of a new app, and returns a function that identifies a user on one of them. */
+async function devicesOfNewApp(count: number) {
+  const { appId: app, affiliates, links } = await newRollupTenant(sql, 1, 1);
+  const [affiliateId, linkId] = [affiliates[0], links[0]];
+  if (affiliateId === undefined || linkId === undefined) throw new Error('there is no link');
+  const touch = { matchMethod: 'code', clickId: null, affiliateId, linkId, touchedAt: 1 } as const;
+  await Promise.all(
+    Array.from({ length: count }, async (_, n) => {
+      const device = { appId: app, deviceId: `d-${n}`, firstOpenAt: 1, sdk: null, rememberedUsers: [] };
+      await attributeDevice(sql, device, touch);
+    }),
+  );
+  const identify = async (through: Sql, device: number, user: string) => {
+    const identity = { appId: app, deviceId: `d-${device}`, customerUserId: user, identifiedAt: device };
+    return await bindUser(through, {
+      ...identity,
+      addressHash: null,
+      userHash: createHash('sha256').update(user).digest(),
+    });
+  };
+  return { app, identify };
+}
+
+test('users who are identified together share statements, and each is bound to one device, which keeps them all', async () => {
+  const { app, identify } = await devicesOfNewApp(50);
+  statements = 0;
+  // Each user on two devices, and two users on each device.
+  const identified = await Promise.all(
+    Array.from(
+      { length: 100 },
+      async (_, n) => await identify(sql, n % 50, `u-${n < 50 ? n : (n + 1) % 50}`),
+    ),
+  );
+  expect(statements).toBeLessThan(12);
+  const bound = await database.sql<{ id: string; user: string; deviceId: string; identifiedAt: number }>`
+    select b.id, b.customer_user_id as user, a.device_id, b.identified_at
+      from bindings b join attributions a on a.id = b.attribution_id where b.app_id = ${app}`;
+  expect(new Set(bound.map(({ user }) => user)).size).toBe(50);
+  expect(bound).toHaveLength(50);
+  const created = identified.map((one) => (one === 'too_many_users' ? undefined : one?.newBindingId) ?? null);
+  expect(created.filter((id) => id !== null).toSorted()).toEqual(bound.map(({ id }) => id).toSorted());
+  expect(bound.filter(({ deviceId, identifiedAt }) => deviceId !== `d-${identifiedAt}`)).toEqual([]);
+  const kept = await database.sql<{ positions: number[] }>`
+    select jsonb_agg(position order by position) as positions from identities where app_id = ${app} group by device_id`;
+  expect(kept.map(({ positions }) => positions)).toEqual(Array.from({ length: 50 }, () => [1, 2]));
+  expect(await findRollupDifferences(database.sql)).toEqual([]);
+});
+
+test('processes that identify the same users on the same devices in opposite orders wait for each other, and never in a circle', async () => {
+  const count = 210;
+  for (let round = 0; round < rounds(5, 50); round += 1) {
+    const { app, identify } = await devicesOfNewApp(2 * count);
+    // In every second round, both processes identify a user on one device, in the others on two devices.
+    const deviceOf = (n: number, isUpwards: boolean) => (isUpwards || round % 2 === 0 ? n : count + n);
+    const answers = await fromBothEnds(
+      count,
+      async (through, n, isUpwards) => await identify(through, deviceOf(n, isUpwards), `u-${n}`),
     );
-  const numbers = Array.from({ length: rounds(500, 1_500) }, (_, n) => n);
-  const [one, two] = await Promise.all([
-    Promise.all(numbers.map(async (n) => await attribute(sql, n))),
-    Promise.all(numbers.toReversed().map(async (n) => await attribute(other, n))),
-  ]);
-  const won = numbers.map((n) => [one[n], two.at(-1 - n)].filter((row) => row !== null));
-  expect(won.filter((rows) => rows.length !== 1)).toEqual([]);
+    const created = answers
+      .flat()
+      .map((one) => (one === undefined || one === 'too_many_users' ? 'none' : one.newBindingId));
+    const stored = await database.sql<{ id: string }>`select id from bindings where app_id = ${app}`;
+    expect(created.filter((id) => id !== null).toSorted()).toEqual(stored.map(({ id }) => id).toSorted());
+    expect(stored).toHaveLength(count);
+    const pairs = await database.sql<{ pair: string }>`
+      select device_id || ' ' || customer_user_id as pair from identities where app_id = ${app}`;
+    const named = answers.flatMap((_, n) =>
+      [true, false].map((isUpwards) => `d-${deviceOf(n, isUpwards)} u-${n}`),
+    );
+    expect(pairs.map(({ pair }) => pair).toSorted()).toEqual([...new Set(named)].toSorted());
+  }
+  expect(await deadlocks()).toBe(0);
+});
+
+test('of the users who are identified at once on one device by two processes, it keeps as many as it can have', async () => {
+  const { app, identify } = await devicesOfNewApp(13);
+  const users = Array.from({ length: 12 }, (_, n) => `u-${n}`);
+  // Half of them are bound to a device of their own before.
+  for (const [n, user] of users.slice(0, 6).entries()) await identify(sql, n + 1, user);
+  const other = connect({ url: database.url, max: 4 });
+  const answers = await Promise.all(
+    users.map(async (user, n) => await identify(n % 2 === 0 ? sql : other, 0, user)),
+  );
   await other.close();
+  const refused = users.filter((_, n) => answers[n] === 'too_many_users');
+  expect(refused).toHaveLength(2);
+  const kept = await database.sql<{ position: number; user: string }>`
+    select position, customer_user_id as user from identities where app_id = ${app} and device_id = 'd-0' order by position`;
+  expect(kept.map(({ position }) => position)).toEqual(
+    Array.from({ length: USERS_PER_DEVICE }, (_, n) => n + 1),
+  );
+  expect([...refused, ...kept.map(({ user }) => user)].toSorted()).toEqual(users.toSorted());
+  const bound = await database.sql<{ user: string }>`
+    select customer_user_id as user from bindings where app_id = ${app}`;
+  const unbound = refused.filter((user) => !users.slice(0, 6).includes(user));
+  expect(bound.map(({ user }) => user).toSorted()).toEqual(
+    users.filter((user) => !unbound.includes(user)).toSorted(),
+  );
 });
 
 test('a click that Postgres refuses fails alone', async () => {
