@@ -5,6 +5,7 @@
 import { RECONCILED_EVENT_PREFIX } from '../../domain/reconcile-findings.ts';
 import { decimalToMinor } from '../../domain/money.ts';
 import type { Payload } from './sample.ts';
+import { isDay } from './read-body.ts';
 
 /** A row of an export: the cells of a line by their column, as text, or an object of a JSON list. */
 export type ExportRow = Readonly<Record<string, unknown>>;
@@ -110,7 +111,7 @@ const TIME =
 /** Returns a time in UTC, epoch ms. A zone in the text counts; without one it is UTC. Null where it can't be read. */
 export function utcTime(row: ExportRow, column: string): number | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text(row, column) ?? '') ?? [];
-  if (day === undefined) return null;
+  if (day === undefined || !isDay(day)) return null;
   const [clock = '', fraction = ''] = time.split('.');
   const offset = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2');
   const at = Date.parse(

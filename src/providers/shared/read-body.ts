@@ -145,14 +145,20 @@ export const optionalEpochSeconds = anything.transform((value) =>
  * An instant as text with a time zone and any fraction of a second: `2026-03-02T09:30:00.181000Z`, or with an offset
  * such as `+0000` or `+00:00`. Digits below a millisecond are cut.
  */
-const TIME_TEXT = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{1,3})?\d*(?:Z|([+-]\d{2}):?(\d{2}))$/i;
+const TIME_TEXT = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}:\d{2})(?:(\.\d{1,3})\d*)?(?:Z|([+-]\d{2}):?(\d{2}))$/i;
+
+/** Whether the calendar has a day of the form 2026-02-28. `Date.parse` reads 2026-02-30 as a day in March. */
+export function isDay(day: string): boolean {
+  const at = Date.parse(day);
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+}
 
 function timeTextMs(value: unknown): number | null {
   const match = typeof value === 'string' && value.length <= 64 ? TIME_TEXT.exec(value) : null;
   if (match === null) return null;
-  const [, seconds, fraction = '', hours = '+00', minutes = '00'] = match;
-  const ms = Date.parse(`${seconds}${fraction}${hours}:${minutes}`);
-  return isInstant(ms, 1) ? ms : null;
+  const [, day = '', clock, fraction = '', hours = '+00', minutes = '00'] = match;
+  const ms = Date.parse(`${day}${clock}${fraction}${hours}:${minutes}`);
+  return isInstant(ms, 1) && isDay(day) ? ms : null;
 }
 
 /** An instant as text, read as epoch milliseconds. */
