@@ -11,7 +11,7 @@ import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../doma
 import type { SdkKeyKind } from '../domain/keys.ts';
 import { isSomebody } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
-import { shareStatements } from './shared-statements.ts';
+import { lockLimit, shareStatements } from './shared-statements.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -229,7 +229,11 @@ interface AttributionByCode extends Omit<AttributedInstall, 'rememberedUsers'> {
 }
 
 /** Attributes devices that have no attribution yet, and returns whether each of them is among these. */
-async function insertByCode(sql: Sql, installs: readonly AttributionByCode[]): Promise<boolean[]> {
+async function insertByCode(
+  sql: Sql,
+  installs: readonly AttributionByCode[],
+  isAlone: boolean,
+): Promise<boolean[]> {
   const rows = installs.map(({ touch, ...install }) => ({ ...install, ...touch }));
   const added = await sql<{ id: AttributionId }>`
     insert into attributions (id, app_id, device_id, affiliate_id, link_id, match_method, touched_at, first_open_at, sdk)
@@ -237,6 +241,7 @@ async function insertByCode(sql: Sql, installs: readonly AttributionByCode[]): P
            to_timestamp("firstOpenAt" / 1000.0), sdk
       from jsonb_to_recordset(${sql.json(rows)}) r (id text, "appId" text, "deviceId" text, "affiliateId" text, "linkId" text,
              "matchMethod" text, "touchedAt" bigint, "firstOpenAt" bigint, sdk text)
+     cross join ${lockLimit(sql, isAlone)}
      order by "appId", "deviceId"
     on conflict (app_id, device_id) do nothing
     returning id`;

@@ -3,7 +3,8 @@ import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids
 import { isSomebody } from '../domain/user-ids.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './conflict-retries.ts';
-import { shareStatements } from './shared-statements.ts';
+import { InvalidResult } from './errors.ts';
+import { lockLimit, shareStatements } from './shared-statements.ts';
 import type { Sql } from './sql.ts';
 
 /** A user who was identified on an attributed device. */
@@ -81,13 +82,17 @@ export async function bindUser(
 }
 
 /**
- * Records identities of different devices, and binds their users. All statements take positions in the order of the devices, and
- * bindings after them in the order of the users, so none waits in a circle. What another statement has taken meanwhile is left out.
+ * Records identities of different devices, and binds their users. Statements take positions in the order of the devices, and
+ * bindings after them in the order of the users, so two of them never wait in a circle. What another one has taken meanwhile is left out.
  *
  * The parts of the statement: `named` are the identities with what is stored of their device and their user; `remembered` are the
  * pairs that are new; `added` are the bindings that are new, only of pairs that are stored.
  */
-async function insertBindings(sql: Sql, identities: readonly NamedIdentity[]): Promise<BoundRow[]> {
+async function insertBindings(
+  sql: Sql,
+  identities: readonly NamedIdentity[],
+  isAlone: boolean,
+): Promise<BoundRow[]> {
   const rows = identities.map(({ addressHash, userHash, ...identity }, index) => ({
     ...identity,
     number: index + 1,
@@ -105,6 +110,7 @@ async function insertBindings(sql: Sql, identities: readonly NamedIdentity[]): P
                       where x.app_id = i."appId" and x.hash = decode(i."userHash", 'hex') and x.kind = 'user') as is_erased
         from jsonb_to_recordset(${sql.json(rows)}) i (number integer, id text, "appId" text, "deviceId" text,
                "customerUserId" text, "identifiedAt" bigint, "addressHash" text, "userHash" text)
+       cross join ${lockLimit(sql, isAlone)}
        cross join lateral (
          select min(x.identified_at) filter (where x.customer_user_id = i."customerUserId") as known_at,
                 array_agg(x.position) as taken
@@ -139,8 +145,13 @@ async function insertBindings(sql: Sql, identities: readonly NamedIdentity[]): P
     select n.number, n.was_remembered, n.is_refused, n.is_erased, n.has_lost, n.attribution_id as device_attribution_id,
            n.affiliate_id as device_affiliate_id, coalesce(n.stored_id, a.id) as binding_id
       from stored n left join added a on a.id = n.id
-     order by n.number`;
-  return found;
+`;
+  const bound = new Map(found.map((row) => [row.number, row]));
+  return rows.map(({ number, appId }) => {
+    const row = bound.get(number);
+    if (row === undefined) throw new InvalidResult(`a user of ${appId} was not answered`);
+    return row;
+  });
 }
 
 const insertTogether = shareStatements(insertBindings, {

@@ -56,6 +56,9 @@ export function isEnvironmentFault(error: unknown): boolean {
 export const isLasting = (error: unknown): boolean =>
   codeOf(error) === '57014' || ['53', '58', 'XX'].includes(codeOf(error).slice(0, 2));
 
+/** Whether a statement did not get the lock of a row in the time that it was given. */
+export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P03';
+
 /** Time limit (`statementTimeoutMs`), full disk, out of memory, limit of temporary files (`temp_file_limit`). */
 const TOO_LARGE_CODES = ['57014', '53100', '53200', '53400'];
 

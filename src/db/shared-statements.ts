@@ -1,5 +1,5 @@
-import { DatabaseUnavailable, isEnvironmentFault } from './errors.ts';
-import type { Sql } from './sql.ts';
+import { DatabaseUnavailable, isEnvironmentFault, isLockTimeout } from './errors.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** Items that one statement takes at most. */
 const MOST_ITEMS = 100;
@@ -7,9 +7,28 @@ const MOST_ITEMS = 100;
 const MOST_WAITING = 2_000;
 /** Statements in flight at one time: the next one is prepared while another waits for its commit. */
 const IN_FLIGHT = 2;
+/** For how long a statement that writes waits for a row that others have locked, while calls share it. */
+const LOCK_TIMEOUT = '250ms';
 
-/** Runs one statement for items with different keys. Returns a result for each of them, in their order. */
-type Statement<Item, Result> = (sql: Sql, items: readonly Item[]) => Promise<readonly Result[]>;
+/**
+ * Runs one statement for items with different keys. Returns a result for each of them, in their order. One that writes has the part
+ * `lockLimit(sql, isAlone)`; `isAlone` says that the item is sent again, after a statement that did not get its locks in time.
+ */
+type Statement<Item, Result> = (
+  sql: Sql,
+  items: readonly Item[],
+  isAlone: boolean,
+) => Promise<readonly Result[]>;
+
+/**
+ * The part of a shared statement that writes, in its `from`, which limits its wait for locked rows. Otherwise one row, such as that of a
+ * user whom an erasure replaces, would hold up the calls of all apps.
+ */
+export function lockLimit(sql: Sql, isAlone: boolean): Fragment {
+  return isAlone
+    ? sql.fragment`(select null) unlimited`
+    : sql.fragment`(select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)) limited`;
+}
 
 /** How calls share a statement. */
 export interface Sharing<Item> {
@@ -17,7 +36,7 @@ export interface Sharing<Item> {
   readonly keyOf: (item: Item) => string;
   /**
    * What happens to an item with the key of another one: `share` gives both one result, which is right when equal keys mean
-   * equal items; `wait` leaves it for the next statement.
+   * equal items; `wait` leaves it until the statement of the other one has ended.
    */
   readonly repeated: 'share' | 'wait';
 }
@@ -30,6 +49,7 @@ interface Waiter<Item, Result> {
 
 /** An item of a batch, and the calls that get its result. */
 interface Entry<Item, Result> {
+  readonly key: string;
   readonly item: Item;
   readonly waiters: Waiter<Item, Result>[];
 }
@@ -41,6 +61,8 @@ class Queue<Item, Result> {
   readonly #sharing: Sharing<Item>;
   #waiting: Waiter<Item, Result>[] = [];
   #inFlight = 0;
+  /** The keys of the items that are sent and not answered. */
+  readonly #sent = new Set<string>();
 
   constructor(sql: Sql, statement: Statement<Item, Result>, sharing: Sharing<Item>) {
     this.#sql = sql;
@@ -58,9 +80,11 @@ class Queue<Item, Result> {
   }
 
   #flush(): void {
-    while (this.#inFlight < IN_FLIGHT && this.#waiting.length > 0) {
+    while (this.#inFlight < IN_FLIGHT) {
+      const batch = this.#takeBatch();
+      if (batch.length === 0) return;
       this.#inFlight += 1;
-      void this.#send(this.#takeBatch()).finally(() => {
+      void this.#send(batch).finally(() => {
         this.#inFlight -= 1;
         this.#flush();
       });
@@ -75,26 +99,24 @@ class Queue<Item, Result> {
     for (const waiter of this.#waiting) {
       const key = keyOf(waiter.item);
       const entry = batch.get(key);
-      if (entry !== undefined && repeated === 'share') entry.waiters.push(waiter);
-      else if (entry !== undefined || batch.size === MOST_ITEMS) left.push(waiter);
-      else batch.set(key, { item: waiter.item, waiters: [waiter] });
+      const mustWait = repeated === 'wait' && (entry !== undefined || this.#sent.has(key));
+      if (mustWait || (entry === undefined && batch.size === MOST_ITEMS)) left.push(waiter);
+      else if (entry !== undefined) entry.waiters.push(waiter);
+      else batch.set(key, { key, item: waiter.item, waiters: [waiter] });
     }
     this.#waiting = left;
+    for (const key of batch.keys()) this.#sent.add(key);
     return [...batch.values()];
   }
 
   async #send(batch: readonly Entry<Item, Result>[]): Promise<void> {
     try {
-      const results = await this.#statement(
-        this.#sql,
-        batch.map(({ item }) => item),
-      );
-      for (const [index, { waiters }] of batch.entries()) {
-        for (const { resolve } of waiters) resolve(results[index] as Result);
-      }
+      await this.#run(batch, false);
     } catch (error) {
-      if (isEnvironmentFault(error)) this.#fail(batch, error);
-      else if (batch.length === 1) rejectAll(batch, error);
+      // Their locks may take as long as a statement may, so the next statements do not wait for them.
+      if (isLockTimeout(error)) for (const entry of batch) void this.#sendAlone(entry);
+      else if (isEnvironmentFault(error)) this.#fail(batch, error);
+      else if (batch.length === 1) this.#reject(batch, error);
       // A value that Postgres refuses must not fail the others. The halves follow one another, within the limit of statements in flight.
       else {
         const half = Math.ceil(batch.length / 2);
@@ -104,24 +126,42 @@ class Queue<Item, Result> {
     }
   }
 
+  async #sendAlone(entry: Entry<Item, Result>): Promise<void> {
+    try {
+      await this.#run([entry], true);
+    } catch (error) {
+      this.#reject([entry], error);
+    }
+    this.#flush();
+  }
+
+  async #run(batch: readonly Entry<Item, Result>[], isAlone: boolean): Promise<void> {
+    const items = batch.map(({ item }) => item);
+    const results = await this.#statement(this.#sql, items, isAlone);
+    for (const [index, { key, waiters }] of batch.entries()) {
+      this.#sent.delete(key);
+      for (const { resolve } of waiters) resolve(results[index] as Result);
+    }
+  }
+
   /** Fails the batch, and the calls that wait. Otherwise they would wait for a database that is unavailable, batch after batch. */
   #fail(batch: readonly Entry<Item, Result>[], error: unknown): void {
-    rejectAll(batch, error);
+    this.#reject(batch, error);
     for (const waiter of this.#waiting.splice(0)) waiter.reject(error);
   }
-}
 
-function rejectAll(
-  batch: readonly { readonly waiters: readonly Pick<Waiter<never, never>, 'reject'>[] }[],
-  error: unknown,
-): void {
-  for (const { waiters } of batch) for (const waiter of waiters) waiter.reject(error);
+  #reject(batch: readonly Entry<Item, Result>[], error: unknown): void {
+    for (const { key, waiters } of batch) {
+      this.#sent.delete(key);
+      for (const { reject } of waiters) reject(error);
+    }
+  }
 }
 
 /**
  * Makes calls of one process share statements: those that arrive while two statements run wait, and the next one takes up to a
  * hundred of them. A call without others is sent at once. Its statement begins after the call, and so sees all that was committed before it.
- * An item that Postgres refuses fails alone. A database that is unavailable fails all that wait. `statement` looks up each item by all
+ * An item that Postgres refuses fails alone, and one whose row is locked waits alone. A database that is unavailable fails all that wait. `statement` looks up each item by all
  * columns of an index, in a `lateral (… offset 0)`: a plain join may read all rows of an app (docs/database.md, "Plans").
  */
 export function shareStatements<Item, Result>(

@@ -5,7 +5,7 @@ import { isAnswer, PoolClosed } from './connection.ts';
 import type { Client, Share } from './connection.ts';
 import { createDriver, INDEX_PLANS, PLANNERS_CHOICE, sendStatement } from './driver.ts';
 import type { Send, SentStatement } from './driver.ts';
-import { DatabaseUnavailable, faultOf, isEnvironmentFault, isLasting } from './errors.ts';
+import { DatabaseUnavailable, faultOf, isEnvironmentFault, isLasting, isLockTimeout } from './errors.ts';
 import { Pool, PoolOverloaded } from './pool.ts';
 import type { PoolUsage } from './pool.ts';
 import { IDLE_IN_TRANSACTION_MS, runTransaction } from './transaction.ts';
@@ -198,7 +198,8 @@ export function connect(options: SqlOptions): Sql {
         const fault = faultOf(error);
         if (fault === null) throw error;
         if (fault.remedy === 'reconnect') pool.renew();
-        if (fault.remedy === 'wait' || isLasting(error))
+        // A row that is locked says nothing about the others.
+        if ((fault.remedy === 'wait' && !isLockTimeout(error)) || isLasting(error))
           lastFault = { at: performance.now(), problem: fault.problem };
         if (fault.remedy === 'wait') throw error;
         onRetry?.(error);

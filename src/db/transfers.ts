@@ -74,6 +74,7 @@ export async function bindTransfers(
     insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
     select w.id, ${appId}, w."customerUserId", w."attributionId", now()
       from jsonb_to_recordset(${sql.json(wanted)}) w (id text, "customerUserId" text, "attributionId" text)
+     order by w."customerUserId"
     on conflict (app_id, customer_user_id) do nothing`;
   const rows = await sql<{ id: BindingId }>`
     select id from bindings

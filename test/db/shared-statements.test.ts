@@ -17,6 +17,7 @@ import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { newRollupTenant } from '../support/rollup-tenant.ts';
 import { rounds } from '../support/rounds.ts';
@@ -37,7 +38,8 @@ beforeAll(async () => {
     database.url,
     `create function test_refuses() returns trigger language plpgsql as $$
        begin if new.ip_hash = 'refused' then raise exception 'refused'; end if; return new; end $$;
-     create trigger test_refuses before insert on clicks for each row execute function test_refuses();`,
+     create trigger test_refuses before insert on clicks for each row execute function test_refuses();
+     do $$ begin execute format('alter database %I set deadlock_timeout = %L', current_database(), '20ms'); end $$;`,
   );
 });
 beforeEach(() => {
@@ -50,14 +52,18 @@ afterAll(async () => {
 
 describe('the calls that share a statement', () => {
   /** Statements that were sent, with their items, and how each of them is answered. */
-  const sent: { readonly items: readonly string[]; readonly end: (error?: Error) => void }[] = [];
+  const sent: {
+    readonly items: readonly string[];
+    readonly isAlone: boolean;
+    readonly end: (error?: Error) => void;
+  }[] = [];
   const share = (repeated: 'share' | 'wait') =>
     shareStatements(
-      async (_: Sql, items: readonly string[]) =>
+      async (_: Sql, items: readonly string[], isAlone: boolean) =>
         await new Promise<string[]>((resolve, reject) => {
           const end = (error?: Error) =>
             error === undefined ? resolve(items.map((item) => `${item}!`)) : reject(error);
-          sent.push({ items, end });
+          sent.push({ items, isAlone, end });
         }),
       { keyOf: (item) => item, repeated },
     );
@@ -128,6 +134,34 @@ describe('the calls that share a statement', () => {
     for (const { end } of sent) end();
     expect(await calls[1]).toBe('b!');
     expect(await next).toBe('d!');
+  });
+
+  test('the calls of a statement that gets no lock in time are sent alone, and the next statement does not wait for them', async () => {
+    const write = share('wait');
+    const calls = ['a', 'b', 'c', 'd', 'c'].map(
+      async (item) => await write(sql, item).catch((error: Error) => error),
+    );
+    sent[0]?.end();
+    await settle();
+    expect(items()).toEqual([['a'], ['b'], ['c', 'd']]);
+    sent[2]?.end(Object.assign(new Error('locked'), { code: '55P03' }));
+    await settle();
+    // The second call for `c` waits for the first one.
+    expect(sent.slice(3).map(({ items: [item], isAlone }) => [item, isAlone])).toEqual([
+      ['c', true],
+      ['d', true],
+    ]);
+    const [next, other] = [write(sql, 'e'), write(sql, 'd')];
+    expect(items().slice(5)).toEqual([['e']]);
+    const late = new DatabaseUnavailable('its time limit');
+    sent[3]?.end(late);
+    sent[4]?.end();
+    await settle();
+    for (const { end } of sent) end();
+    await settle();
+    expect(sent.slice(6).map(({ items: all, isAlone }) => [all, isAlone])).toEqual([[['c', 'd'], false]]);
+    for (const { end } of sent) end();
+    expect(await Promise.all([...calls, next, other])).toEqual(['a!', 'b!', late, 'd!', 'c!', 'e!', 'd!']);
   });
 
   test('a call that is refused fails alone, after few statements, one after the other', async () => {
@@ -325,8 +359,15 @@ test('installs by code that arrive together share statements, and a device has o
   expect(await findRollupDifferences(database.sql)).toEqual([]);
 });
 
-/** How many times two statements of this database have waited for each other, in a circle. */
+const BOTH_ENDS = 'test-both-ends';
+
+/** How many times two statements of this database have waited for each other, in a circle. Postgres notices it before a lock limit ends. */
 async function deadlocks(): Promise<number> {
+  // A connection reports what it has counted when it ends.
+  await eventually('the connections have ended', async () => {
+    const open = await database.sql`select from pg_stat_activity where application_name = ${BOTH_ENDS}`;
+    return open.length === 0;
+  });
   const { count } = await database.sql.one<{ count: number }>`
     select deadlocks::int as count from pg_stat_database where datname = current_database()`;
   return count;
@@ -337,7 +378,10 @@ async function fromBothEnds<T>(
   count: number,
   work: (through: Sql, n: number, isUpwards: boolean) => Promise<T>,
 ): Promise<[T, T][]> {
-  const [up, down] = [connect({ url: database.url, max: 4 }), connect({ url: database.url, max: 4 })];
+  const [up, down] = [1, 2].map(() => connect({ url: database.url, max: 4, applicationName: BOTH_ENDS })) as [
+    Sql,
+    Sql,
+  ];
   const numbers = Array.from({ length: count }, (_, n) => n);
   const below = new Map<number, Promise<T>>();
   for (const n of numbers.toReversed()) below.set(n, work(down, n, false));
@@ -347,7 +391,6 @@ async function fromBothEnds<T>(
       return [await above, (await below.get(n)) as T];
     }),
   );
-  // A connection that ends reports what it has counted.
   await Promise.all([up.close(), down.close()]);
   return answers;
 }
@@ -471,6 +514,95 @@ test('of the users who are identified at once on one device by two processes, it
   expect(bound.map(({ user }) => user).toSorted()).toEqual(
     users.filter((user) => !unbound.includes(user)).toSorted(),
   );
+});
+
+test('a user whose binding another statement holds delays no other user, and is answered after it', async () => {
+  const { identify } = await devicesOfNewApp(1);
+  const other = await devicesOfNewApp(20);
+  const { app } = other;
+  const blocker = new pg.Client(database.url);
+  await blocker.connect();
+  await blocker.query('begin');
+  await blocker.query(
+    `insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+     select $1, app_id, 'u-held', id, now() from attributions where app_id = $2 and device_id = 'd-0'`,
+    [newId('binding'), app],
+  );
+  let isHeldAnswered = false;
+  const held = [0, 1].map(async (device) => {
+    const answer = await other.identify(sql, device, 'u-held');
+    isHeldAnswered = true;
+    return answer;
+  });
+  const others = await Promise.all([
+    identify(sql, 0, 'u-0'),
+    ...Array.from({ length: 18 }, async (_, n) => await other.identify(sql, n + 2, `u-${n}`)),
+  ]);
+  expect(others.filter((answer) => typeof answer !== 'object' || answer.newBindingId === null)).toEqual([]);
+  expect(isHeldAnswered).toBe(false);
+  await blocker.query('rollback');
+  await blocker.end();
+  const answers = await Promise.all(held);
+  const created = answers.map((answer) => typeof answer === 'object' && answer.newBindingId !== null);
+  expect(created.filter(Boolean)).toHaveLength(1);
+});
+
+test('users of two apps with the same devices who are identified together get what each would get alone', async () => {
+  const [one, two] = [await devicesOfNewApp(4), await devicesOfNewApp(3)];
+  const erased = createHash('sha256').update('u-erased').digest('hex');
+  await runOn(
+    database.url,
+    `set session_replication_role = replica;
+     insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
+       values ('${two.app}', decode('${erased}', 'hex'), '${newId('erasure')}', 'user', 'erased:' || repeat('x', 22));
+     insert into identities (app_id, device_id, customer_user_id, position, identified_at)
+       select '${two.app}', 'd-1', 'full-' || p, p, now() from generate_series(1, ${USERS_PER_DEVICE}) p;
+     insert into identities (app_id, device_id, customer_user_id, position, identified_at)
+       values ('${one.app}', 'd-1', 'u-known', 1, to_timestamp(7))`,
+  );
+  const nul = String.fromCodePoint(0);
+  const called = [
+    [one, 0, 'u-new', 'bound'],
+    [two, 0, 'u-erased', 'not stored'],
+    [one, 1, 'u-known', 'bound'],
+    [two, 1, 'u-new', 'too_many_users'],
+    [one, 2, `u${nul}`, 'refused'],
+    [two, 2, 'u-known', 'bound'],
+    [one, 3, 'u-erased', 'bound'],
+    [two, 3, 'u-none', 'no attribution'],
+  ] as const;
+  const answers = await Promise.all(
+    called.map(async ([app, device, user]) => {
+      const answer = await app.identify(sql, device, user).catch(() => 'refused');
+      if (answer === undefined) return 'no attribution';
+      if (typeof answer === 'string') return answer;
+      const [attribution] = await database.sql<{ id: string }>`
+        select id from attributions where app_id = ${app.app} and device_id = ${`d-${device}`}`;
+      expect(answer.attributionId).toBe(attribution?.id);
+      return answer.newBindingId === null ? 'not stored' : 'bound';
+    }),
+  );
+  expect(answers).toEqual(called.map(([, , , expected]) => expected));
+  const bound = await database.sql<{ appId: string; user: string; deviceId: string; at: number }>`
+    select b.app_id, b.customer_user_id as user, a.device_id, b.identified_at as at
+      from bindings b join attributions a on a.id = b.attribution_id and a.app_id = b.app_id
+     where b.app_id in (${one.app}, ${two.app}) order by a.device_id, b.app_id = ${two.app}`;
+  expect(bound).toEqual([
+    { appId: one.app, user: 'u-new', deviceId: 'd-0', at: 0 },
+    { appId: one.app, user: 'u-known', deviceId: 'd-1', at: 7_000 },
+    { appId: two.app, user: 'u-known', deviceId: 'd-2', at: 2 },
+    { appId: one.app, user: 'u-erased', deviceId: 'd-3', at: 3 },
+  ]);
+  const kept = await database.sql<{ appId: string; user: string }>`
+    select app_id, customer_user_id as user from identities
+     where app_id in (${one.app}, ${two.app}) and customer_user_id not like 'full-%' order by device_id, app_id = ${two.app}`;
+  expect(kept.map(({ appId: app, user }) => [app === one.app ? 1 : 2, user])).toEqual([
+    [1, 'u-new'],
+    [1, 'u-known'],
+    [2, 'u-known'],
+    [1, 'u-erased'],
+    [2, 'u-none'],
+  ]);
 });
 
 test('a click that Postgres refuses fails alone', async () => {
