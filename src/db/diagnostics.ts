@@ -7,7 +7,7 @@ import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from '../domain/delivery.ts';
 import { attributableKeyOf } from './attributable-keys.ts';
 import { waitsUntil } from './event-feed.ts';
-import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import { matchesOf, PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Fragment, Sql } from './sql.ts';
@@ -292,7 +292,9 @@ export async function listWebhookDeliveries(
   const { processingStatus, source } = filter;
   const none = sql.fragment``;
   const from =
-    after === null ? none : sql.fragment`and (received_at, id) < (${instant(after.sortKey)}, ${after.id})`;
+    after === null
+      ? none
+      : sql.fragment`and (received_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const isRare = processingStatus !== null && processingStatus !== 'processed';
   const ofRareStatus = sql.fragment`and d.processing_status = ${processingStatus} and d.processing_status <> 'processed'`;
   const ifProcessed =
@@ -310,7 +312,7 @@ export async function listWebhookDeliveries(
     )
     select id, provider as source, source_event_id, event_id, received_at,
            signature_valid, processing_status, last_error,
-           event_count, is_self_test as self_test, epoch_ms(received_at) as sort_key, is_match, examined
+           event_count, is_self_test as self_test, (extract(epoch from received_at) * 1000000)::bigint as sort_key, is_match, examined
       from p
      order by examined`;
   return isIndexed ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);

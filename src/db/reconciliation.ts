@@ -268,7 +268,7 @@ export async function acceptReconciled(
     ), stored as (
       insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
                               body_sha256, event_id, relayed_at)
-      select "deliveryId", ${appId}, ${provider}, now(), true, 'received', ${secretId}, proof,
+      select "deliveryId", ${appId}, ${provider}, date_trunc('milliseconds', now()), true, 'received', ${secretId}, proof,
              decode("bodySha256", 'hex'), "eventId", '-infinity'
         from rows
       on conflict (id) do nothing

@@ -99,7 +99,7 @@ export async function recordPlans(
   if (plans.length === 0) return;
   await sql`
     with planned as (
-      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text, "moneyLeft" text)
+      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, changes jsonb, names jsonb, refusal text, "moneyLeft" text)
     ), refused as (
       update reprocess_changes c set refusal = p.refusal
         from planned p
@@ -111,9 +111,9 @@ export async function recordPlans(
          and c.appends and c.applied_at is null and c.refusal is null
     ), added as (
       insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends, refusal)
-      select ${reprocess.appId}, ${reprocess.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
+      select ${reprocess.appId}, ${reprocess.id}, p."deliveryId", d.received_at, p.changes,
              jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")'), p.refusal
-        from planned p
+        from planned p join deliveries d on d.id = p."deliveryId"
       on conflict (reprocess_run_id, delivery_id) do nothing
       returning delivery_id, appends
     )

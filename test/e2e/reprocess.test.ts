@@ -37,6 +37,7 @@ import {
   revenuecatTransfer,
   withFields,
 } from '../support/provider-fixtures.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { centsFound, requestRun, runReprocess } from '../support/reprocess.ts';
 import type { ReprocessResult } from '../support/reprocess.ts';
 import { rounds } from '../support/rounds.ts';
@@ -170,6 +171,16 @@ async function acceptAsReadBefore(
     eventCount: 1,
   });
   return delivered;
+}
+
+/** Dates all deliveries of the app an hour back, as a transaction of the database stores them by its own clock. */
+async function receivedInOneMicrosecond(): Promise<void> {
+  await runOn(
+    api.database.url,
+    `set session_replication_role = replica;
+     update deliveries set received_at = date_trunc('second', now()) - interval '1 hour' + interval '123456 microseconds'
+      where app_id = '${app.appId}'`,
+  );
 }
 
 const purchase = (userId: string, over: Partial<Parameters<typeof revenuecatEvent>[0]> = {}) =>
@@ -897,6 +908,29 @@ describe('runs that are requested over the API', () => {
     return await read(made.body.id);
   };
 
+  test('of deliveries that were received in one microsecond, a dry run of several pages and the run that applies it leave none out', async () => {
+    const userId = user();
+    await bind(userId);
+    for (let n = 0; n < 45; n += 1) await acceptAsFailed(purchase(userId));
+    await receivedInOneMicrosecond();
+    const dry = await run(lastDay);
+    expect(dry).toMatchObject({ changed: 45, commissionCents: 45 * 200 });
+    expect(await run({ apply: dry.id })).toMatchObject({ applied: 45 });
+    expect(await ledger()).toHaveLength(45);
+    const listed = new Set<string>();
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const { body }: { body: { items: { id: string }[]; nextCursor: string | null } } = await api.call(
+        'GET',
+        `/apps/${app.appId}/diagnostics/webhooks?limit=20${cursor && `&cursor=${cursor}`}`,
+        { key: app.key },
+      );
+      for (const { id } of body.items) listed.add(id);
+      cursor = body.nextCursor;
+    }
+    expect(listed.size).toBe(45);
+  });
+
   test('a range that ends in the future ends when the run is requested, and one that begins there is a 400', async () => {
     const made = await request({ ...lastDay, to: Date.now() + DAY_MS });
     expect(made).toMatchObject({ status: 201, body: { to: api.clock.now } });
@@ -1174,6 +1208,15 @@ describe('selection of deliveries', () => {
 });
 
 describe('runs of several pages', () => {
+  test('a run of several pages appends each of deliveries that were all received in one microsecond', async () => {
+    const userId = user();
+    await bind(userId);
+    for (let n = 0; n < 45; n += 1) await acceptAsFailed(purchase(userId));
+    await receivedInOneMicrosecond();
+    await reprocess();
+    expect(await ledger()).toHaveLength(45);
+  });
+
   // @promise dry-run-many-pages
   test('a dry run of several pages reports the changes of the reprocess', async () => {
     const userId = user();

@@ -24,6 +24,7 @@ import {
   pageSchema,
   pageQuery,
   presentPage,
+  timeKey,
 } from '../pagination.ts';
 import { accountApp } from '../routing/callers.ts';
 import { route } from '../routing/route.ts';
@@ -166,7 +167,7 @@ export const diagnosticsRoutes = [
       const range = { from: query.from ?? null, to: query.to ?? null };
       const filter = { ...first, ...range };
       const key = { list: 'webhooks', appId: app.id, filters: { ...first, ...givenFilters(range) } };
-      const after = decodeCursor(key, millisKey, query.cursor);
+      const after = decodeCursor(key, timeKey, query.cursor);
       await deps.refusals.flush();
       const page = await listWebhookDeliveries(deps.sql, app.id, filter, after, query.limit);
       return presentPage(key, page, (row) => presentDelivery(row, deps.temporalUi));
