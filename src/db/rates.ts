@@ -21,13 +21,27 @@ export const eventsWithoutRate = (sql: Statements): Fragment => sql.fragment`
     where likely_cause = 'missing_exchange_rate'
       and kind not in ('purchase', 'renewal', 'trial_converted', 'product_change'))`;
 
+/** Marks payments with a refund or dispute that waits for one of these currencies, so that they are evaluated again. A part of a statement. */
+const markWaiting = (sql: Sql, currencies: Fragment): Fragment => sql.fragment`
+  update payments set recheck_since = now(), version = version + 1
+   where id = any(array(
+     select q.id
+       from ${eventsWithoutRate(sql)} e
+      cross join lateral (
+        select * from adjustments x where x.event_id = e.id and x.state = 'applied' and x.usd_cents is null offset 0) a
+      cross join lateral same_payment(a.app_id, a.environment, a.store, array[a.payment_ref]) q
+      where e.currency = any(${currencies}) and a.environment = 'production'))`;
+
 /**
  * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of
  * the operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
+ *
+ * What waits for a rate is marked in the statement, and once more after its commit: an evaluation that read no rate while the file was being
+ * stored was not seen, and did not see the rate.
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
   // The bank's file of all days has hundreds of thousands of rates.
-  return await sql.forManyRows().one<RatesImported>`
+  const imported = await sql.forManyRows().one<RatesImported>`
     with given as (
       select currency, day, units, "worthUsd" as worth_usd
         from jsonb_to_recordset(${sql.json(rates)}) t (currency text, day date, units numeric, "worthUsd" numeric)
@@ -39,21 +53,14 @@ export async function importRates(sql: Sql, { source, rates }: RatesFile): Promi
         where (old.source <> 'operator' or excluded.source = 'operator')
           and (old.units, old.worth_usd, old.source) is distinct from (excluded.units, excluded.worth_usd, excluded.source)
       returning xmax = 0 as is_new
-    ), waiting as (
-      -- Payments with a refund or dispute that waits for one of these currencies. They are evaluated again.
-      select q.id
-        from ${eventsWithoutRate(sql)} e
-       cross join lateral (
-         select * from adjustments x where x.event_id = e.id and x.state = 'applied' and x.usd_cents is null offset 0) a
-       cross join lateral same_payment(a.app_id, a.environment, a.store, array[a.payment_ref]) q
-       where e.currency = any(array(select currency from given)) and a.environment = 'production'
-    ), marked as (
-      update payments set recheck_since = now(), version = version + 1 where id = any(array(select id from waiting))
-    )
+    ), marked as (${markWaiting(sql, sql.fragment`array(select currency from given)`)})
     select count(*) filter (where is_new) as added, count(*) filter (where not is_new) as changed,
            (select count(*) from given join exchange_rates o using (currency, day)
              where o.source = 'operator' and ${source}::text <> 'operator') as kept
       from written`;
+  const currencies = [...new Set(rates.map(({ currency }) => currency))];
+  await sql.forManyRows()`${markWaiting(sql, sql.fragment`${currencies}::text[]`)}`;
+  return imported;
 }
 
 /**

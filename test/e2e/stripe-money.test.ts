@@ -6,6 +6,7 @@ import { LEDGER_CHECKS, runLedgerCheck } from '../../src/db/ledger-checks/index.
 import { newId } from '../../src/db/new-id.ts';
 import { findPaymentsToRecheck, loadPayments } from '../../src/db/payments.ts';
 import type { AppId, BindingId, PaymentId } from '../../src/domain/ids.ts';
+import pg from 'pg';
 import { pino } from 'pino';
 import { evaluateEach } from '../../activities/evaluate.ts';
 import { findRateGaps } from '../../src/db/installation-state.ts';
@@ -35,6 +36,7 @@ import {
 import type { Payload } from '../support/provider-fixtures.ts';
 import { requestRun, runReprocess } from '../support/reprocess.ts';
 import { cases } from '../support/rounds.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 // Stripe's events through the parser and the evaluation, to the cent, in every order of arrival. Everything but Temporal is
 // real: the activities of a delivery run during its request.
@@ -423,6 +425,30 @@ describe('disputes', () => {
     const [early] = await loadPayments(api.sql, { appId, environment: 'production', store: 'stripe', refs });
     await importRate('RON', '10');
     await evaluateAndApply(api.sql, early!, null);
+    expect(await shop.books()).toEqual({ earned: 2_000, reversed: 1_000, revenue: 5_000 });
+    expect(await unattributedOf(shop)).toEqual([]);
+  });
+
+  // @promise refund-converted
+  test('a dispute is converted at a rate whose file is being stored while it is evaluated', async () => {
+    const shop = await newShop();
+    await shop.deliver(invoice);
+    const blocker = new pg.Client(api.database.url);
+    await blocker.connect();
+    await blocker.query('begin');
+    const day = new Date(at(0)).toISOString().slice(0, 10);
+    await blocker.query(
+      `insert into exchange_rates (currency, day, units, worth_usd, source) values ('MXN', $1, 20, 1, 'operator')`,
+      [day],
+    );
+    const imported = importRate('MXN', '10');
+    // The import has read what waits, and now waits for the row of its rate.
+    await untilWaiting(api.sql);
+    await shop.deliver(inCurrency('mxn', 50_000, opened));
+    expect(await shop.books()).toEqual({ earned: 2_000, reversed: 0, revenue: 10_000 });
+    await blocker.query('rollback');
+    await blocker.end();
+    await imported;
     expect(await shop.books()).toEqual({ earned: 2_000, reversed: 1_000, revenue: 5_000 });
     expect(await unattributedOf(shop)).toEqual([]);
   });
