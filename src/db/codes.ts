@@ -32,7 +32,8 @@ export interface NewCode extends Pick<Code, 'id' | 'affiliateId' | 'namespace' |
 
 /**
  * Registers a code. If an active code of the app has its value or its external id, writes nothing and returns the id of that one. Undefined
- * for an unknown affiliate. A code whose id exists is returned unchanged.
+ * for an unknown affiliate, and for a removed one: its codes would count from now on when it comes back. A code whose id exists is returned
+ * unchanged.
  */
 export async function addCode(
   sql: Sql,
@@ -41,7 +42,7 @@ export async function addCode(
   const { code } = await retryUntilVisible(async () => {
     const row = await sql.one<{ code: Code | null; existingId: CodeId | null; isKnown: boolean }>`
       with known as (
-        select id from affiliates where app_id = ${appId} and id = ${affiliateId}
+        select id from affiliates where app_id = ${appId} and id = ${affiliateId} and status <> 'removed' for share
       ), added as (
         insert into codes (id, app_id, affiliate_id, namespace, value, external_id)
         select ${id}::text, ${appId}::text, id, ${namespace}::text, ${value}::text, ${externalId}::text from known where ${acting(sql)}
@@ -53,9 +54,8 @@ export async function addCode(
                where c.app_id = ${appId} and c.namespace = ${namespace} and c.deactivated_at is null and c.id <> ${id}
                  and (lower(c.value) collate "C" = lower(${value}::text) collate "C" or c.external_id = ${externalId}::text collate "C")
                limit 1) as existing_id`;
-    if (!row.isKnown) return { code: undefined };
     const stored = await findCode(sql, appId, id);
-    if (stored !== undefined) return { code: stored };
+    if (stored !== undefined || !row.isKnown) return { code: stored };
     return row.existingId === null ? undefined : { code: { existingId: row.existingId } };
   });
   return code;

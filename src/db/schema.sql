@@ -420,6 +420,7 @@ CREATE INDEX codes_that_work ON codes USING btree (app_id, namespace, created_at
 CREATE UNIQUE INDEX one_active_code_per_external_id ON codes USING btree (app_id, namespace, external_id) WHERE ((deactivated_at IS NULL) AND (external_id IS NOT NULL));
 CREATE UNIQUE INDEX one_active_code_per_value ON codes USING btree (app_id, namespace, lower(value) COLLATE "C") WHERE (deactivated_at IS NULL);
 CREATE TRIGGER codes_audit AFTER INSERT OR UPDATE ON codes FOR EACH ROW EXECUTE FUNCTION write_audit_row('code', 'id', 'affiliate_id namespace value external_id deactivated_at');
+CREATE TRIGGER codes_check BEFORE INSERT ON codes FOR EACH ROW EXECUTE FUNCTION check_new_code();
 CREATE TRIGGER codes_guard BEFORE UPDATE ON codes FOR EACH ROW EXECUTE FUNCTION guard_code();
 CREATE TRIGGER codes_no_delete BEFORE DELETE OR TRUNCATE ON codes FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
@@ -2801,6 +2802,18 @@ begin
       using errcode = 'integrity_constraint_violation', constraint = 'manual_attributions_are_followed';
   end if;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION check_new_code()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from affiliates
+              where app_id = new.app_id and id = new.affiliate_id and status = 'removed' for share) then
+    raise exception 'creator % was removed and gets no code', new.affiliate_id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION check_new_manual_attribution()

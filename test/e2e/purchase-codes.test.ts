@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { eventually } from '../support/eventually.ts';
@@ -203,6 +204,17 @@ describe('a purchase with a code', () => {
     expect(await buy(user, { code: 'SPRING20', at: Date.now() })).toMatchObject({
       affiliateId: founder.affiliateId,
     });
+    // A code from now on would count from now on, once the creator comes back.
+    const codes = `/apps/${founder.app.id}/affiliates/${other}/codes`;
+    const late = { namespace: 'app_store', value: 'LATE' };
+    expect((await founder.call('POST', codes, { body: late })).status).toBe(404);
+    await expect(
+      service.sql`
+        insert into codes (id, app_id, affiliate_id, namespace, value)
+        values (${newId('code')}, ${founder.app.id}, ${other}, 'app_store', 'LATE')`,
+    ).rejects.toThrow(`creator ${other} was removed`);
+    await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${other}`, { status: 'active' });
+    expect((await founder.call('POST', codes, { body: late })).status).toBe(201);
   });
 
   test('that no database could store does not cost the sale', async () => {
