@@ -1,6 +1,6 @@
 import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 
 /** Funnel counts of all time. */
 export interface Funnel {
@@ -27,7 +27,7 @@ export interface AppTotals extends Funnel, EarningTotals {
 /**
  * Sums of cents are `float8`: exact up to 2^53, and never an error beyond. `due` are the cents that are due and not marked so yet.
  */
-const sums = (sql: Sql, due = sql.fragment`0`) => sql.fragment`
+const sums = (sql: Sql, due: Fragment) => sql.fragment`
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs, coalesce(t.identified, 0) as identified,
   coalesce(t.paid_users, 0) as paid_users, coalesce(t.revenue_cents, 0)::float8 as revenue_cents,
   coalesce(t.commission_cents - t.matured_cents - t.paid_cents - ${due}, 0)::float8 as pending_cents,
@@ -43,9 +43,14 @@ const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: st
      from rollup_totals
     where app_id = ${appId} and scope = ${scope} and scope_id = ${scopeId}) t`;
 
-/** Returns an app's sums of all time, from one snapshot. */
-export async function readAppTotals(sql: Sql, appId: AppId): Promise<AppTotals> {
-  return await sql.one<AppTotals>`select ${sums(sql)} from ${allTime(sql, appId, 'app', appId)}`;
+/** Returns an app's sums of all time, from one snapshot. What is due at `asOf` is matured, as it is in the sums of each affiliate. */
+export async function readAppTotals(sql: Sql, appId: AppId, asOf: number): Promise<AppTotals> {
+  return await sql.one<AppTotals>`
+    select ${sums(sql, sql.fragment`due.cents`)}
+      from ${allTime(sql, appId, 'app', appId)}
+     cross join (
+       select coalesce(sum(c.amount_cents), 0)::bigint as cents from commissions c
+        where c.app_id = ${appId} and c.status = 'pending' and c.due_at <= ${instant(asOf)}) due`;
 }
 
 export interface AffiliateTotals extends Funnel, EarningTotals {

@@ -114,7 +114,7 @@ async function read(sql: Sql, { appId, affiliates, links }: Tenant, first = 0): 
   const commissionsIn = async (of: AffiliateId | null, [from, to]: (typeof RANGES)[number]) =>
     await readCommissionTotal(sql, appId, { affiliateId: of, linkId: null, from, to });
   const readers: Record<string, () => Promise<unknown>> = {
-    app: async () => await readAppTotals(sql, appId),
+    app: async () => await readAppTotals(sql, appId, FROM),
     activity: async () => {
       const { clicks, installs, identified } = await readAppActivity(sql, appId, FROM + DAY_MS);
       return { clicks, installs, identified };

@@ -69,7 +69,7 @@ test('commissions that mature and are then paid leave the sum before and add to 
   await createAccountKey(sql, tenant.accountId, ['payout']);
   const [affiliateId = ''] = tenant.affiliates;
   const sums = async () => {
-    const { pendingCents, maturedCents, paidCents } = await readAppTotals(sql, tenant.appId);
+    const { pendingCents, maturedCents, paidCents } = await readAppTotals(sql, tenant.appId, AT);
     return [pendingCents, maturedCents, paidCents];
   };
   for (const amountCents of [100, 20, 3]) {

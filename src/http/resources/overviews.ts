@@ -94,7 +94,7 @@ export const overviewRoutes = [
     response: { status: 200, schema: appOverview },
     handler: async ({ deps, app, now }) => {
       const [totals, due, affiliates, links, commissions] = await Promise.all([
-        readAppTotals(deps.sql, app.id),
+        readAppTotals(deps.sql, app.id, now),
         readDueTotals(deps.sql, app.id, now),
         listAffiliatesByEarnings(deps.sql, app.id, { status: null, text: null }, null, TOP),
         listTopLinks(deps.sql, app.id, null, TOP),
