@@ -125,13 +125,13 @@ async function removeIdempotencyKeys(sql: Sql, before: number, limit: number): P
 
 /**
  * Bodies are in the order of the ids of their deliveries. The body of a delivery that has no outcome, or that could not be
- * read, is kept: it may still become money. Such bodies are examined again when a run has seen all.
+ * read, is kept: it may still become money. One that names an erased person, and so is encrypted, is kept only without an outcome. Such bodies are examined again when a run has seen all.
  */
 async function removeBodies(sql: Sql, before: number, limit: number, after: string): Promise<BatchRow> {
   return await sql.one<BatchRow>`
     with due as (
-      select b.delivery_id, d.completed_at is not null and d.processing_status <> 'failed' as is_done
-        from (select delivery_id from delivery_bodies
+      select b.delivery_id, d.completed_at is not null and (d.processing_status <> 'failed' or b.encryption_key_id is not null) as is_done
+        from (select delivery_id, encryption_key_id from delivery_bodies
                where delivery_id > ${after} and delivery_id < ${firstIdAt('delivery', before)}
                order by delivery_id limit ${limit}) b
         join deliveries d on d.id = b.delivery_id

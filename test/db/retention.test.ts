@@ -75,3 +75,15 @@ test('however many bodies are kept, later runs reach those behind them, and begi
   await run();
   expect(await bodies()).toEqual(kept.slice(1));
 });
+
+// @promise retention
+test('the body of a webhook that could not be read is kept, unless it names an erased person', async () => {
+  const [kept, erased] = [await insertBody(480, 'failed'), await insertBody(480, 'failed')];
+  await api.sql`update delivery_bodies set encryption_key_id = 'k1' where delivery_id = ${erased}`;
+  const activities = createRetentionActivities({ sql: api.sql, logger: pino({ level: 'silent' }) });
+  // The first run goes on where the last one stopped, the second one begins anew.
+  await activities.removeExpired('bodies', '');
+  await activities.removeExpired('bodies', '');
+  expect(await bodies()).toContain(kept);
+  expect(await bodies()).not.toContain(erased);
+});
