@@ -15,7 +15,7 @@ import {
 } from '../src/db/reprocess-deliveries.ts';
 import type { ReprocessRun } from '../src/db/reprocess.ts';
 import type { ReprocessedDelivery } from '../src/db/reprocess-deliveries.ts';
-import { isEnvironmentFault } from '../src/db/errors.ts';
+import { isEnvironmentFault, isStatementTooLarge } from '../src/db/errors.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -72,7 +72,8 @@ async function apply(
       msg: 'delivery reprocessed',
     });
   } catch (error) {
-    const isFinal = isCancelled && !isEnvironmentFault(error);
+    // A statement that needs too much needs it again.
+    const isFinal = isCancelled && (!isEnvironmentFault(error) || isStatementTooLarge(error));
     const refusal = refusalOf(error) ?? (isFinal ? causeForFounder(error) : undefined);
     if (refusal === undefined) throw failedAt(deliveryId, error);
     await markApplied(sql, reprocessRunId, deliveryId, refusal);

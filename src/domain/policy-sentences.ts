@@ -29,6 +29,9 @@ export function policySentences({ base, rules }: PolicyTerms): string[] {
   });
 }
 
+const storeName = (store: string): string =>
+  (Object.hasOwn(STORE_NAMES, store) ? STORE_NAMES[store] : undefined) ?? store;
+
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function amountWords({ percentBps = 0, flatCents, aboveBase }: PolicyRule, base: BaseKind): string {
@@ -43,7 +46,7 @@ function conditionWords({ productIds, stores, paymentNumber, monthsSinceFirst }:
     paymentNumber === undefined ? '' : paymentWords(paymentNumber),
     monthsSinceFirst === undefined ? '' : monthWords(monthsSinceFirst),
     productIds === undefined ? '' : `for the product ${listed(productIds)}`,
-    stores === undefined ? '' : `from ${listed(stores.map((store) => STORE_NAMES[store] ?? store))}`,
+    stores === undefined ? '' : `from ${listed(stores.map(storeName))}`,
   ]
     .filter((words) => words !== '')
     .join(' ');

@@ -50,7 +50,7 @@ export interface PolicyTerms {
     | {
         /** A share of what was paid. Default: 0. */
         readonly taxBps?: number | undefined;
-        /** A share of what was paid without tax, by store. Default: 3000 for the App Store and Google Play, otherwise 0. */
+        /** A share of what was paid without tax, by store. Default: 3000 for the App Store, the Mac App Store and Google Play, otherwise 0. */
         readonly feeBps?: Readonly<Record<string, number>> | undefined;
       }
     | undefined;

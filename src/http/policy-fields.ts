@@ -114,7 +114,8 @@ export const policyTerms = {
         .record(store, rateBps('What the store keeps of what was paid without tax.'))
         .refine((stores) => Object.keys(stores).length <= 20, 'Must have at most 20 stores.')
         .meta({
-          description: 'By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.',
+          description:
+            'By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.',
           examples: [{ app_store: 1500 }],
         })
         .optional(),

@@ -378,13 +378,13 @@ describe('the sentences of a policy', () => {
         rules: [
           { when: { productIds: ['monthly', 'yearly', 'lifetime'] }, percentBps: 0 },
           { when: { stores: ['paddle'], paymentNumber: {} }, percentBps: 100 },
-          { when: { stores: ['amazon'], monthsSinceFirst: {} }, percentBps: 100 },
+          { when: { stores: ['amazon', 'constructor'], monthsSinceFirst: {} }, percentBps: 100 },
         ],
       },
       [
         'Nothing for the product monthly, yearly or lifetime.',
         '1 % of the price from Paddle.',
-        '1 % of the price from amazon.',
+        '1 % of the price from amazon or constructor.',
       ],
     ],
   ])('%j', (terms, sentences) => {

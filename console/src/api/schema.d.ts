@@ -4245,7 +4245,7 @@ export interface components {
                  */
                 taxBps?: number;
                 /**
-                 * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                 * @description By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.
                  * @example {
                  *       "app_store": 1500
                  *     }
@@ -4395,7 +4395,7 @@ export interface components {
                  */
                 taxBps?: number;
                 /**
-                 * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                 * @description By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.
                  * @example {
                  *       "app_store": 1500
                  *     }
@@ -6555,7 +6555,7 @@ export interface components {
                      */
                     taxBps?: number;
                     /**
-                     * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                     * @description By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.
                      * @example {
                      *       "app_store": 1500
                      *     }
@@ -6891,7 +6891,7 @@ export interface components {
                      */
                     taxBps?: number;
                     /**
-                     * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                     * @description By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.
                      * @example {
                      *       "app_store": 1500
                      *     }
@@ -10426,7 +10426,7 @@ export interface components {
                              */
                             taxBps?: number;
                             /**
-                             * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                             * @description By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.
                              * @example {
                              *       "app_store": 1500
                              *     }
@@ -10464,7 +10464,7 @@ export interface components {
                              */
                             taxBps?: number;
                             /**
-                             * @description By store. Basis points. Default: 3000 for `app_store` and `play_store`, otherwise 0.
+                             * @description By store. Basis points. Default: 3000 for `app_store`, `mac_app_store` and `play_store`, otherwise 0.
                              * @example {
                              *       "app_store": 1500
                              *     }

@@ -48,7 +48,13 @@ export interface TermsDraft {
 }
 
 /** The stores that the form offers, with the fee that the service assumes by itself, percent. */
-const STORE_FEES: Readonly<Record<string, number>> = { app_store: 30, play_store: 30, stripe: 0, paddle: 0 };
+const STORE_FEES: Readonly<Record<string, number>> = {
+  app_store: 30,
+  mac_app_store: 30,
+  play_store: 30,
+  stripe: 0,
+  paddle: 0,
+};
 
 let lastKey = 0;
 

@@ -58,6 +58,7 @@ export const BASE_WORDS: Readonly<Record<Base, string>> = {
 
 const STORES: Readonly<Record<string, string>> = {
   app_store: 'App Store',
+  mac_app_store: 'Mac App Store',
   play_store: 'Google Play',
   stripe: 'Stripe',
   paddle: 'Paddle',
