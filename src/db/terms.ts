@@ -1,4 +1,5 @@
 import type { AffiliateId, AppId, PolicyId, PolicyVersionId } from '../domain/ids.ts';
+import { policyThatCounts } from '../domain/policy.ts';
 import type { AssignedPolicy } from '../domain/policy.ts';
 import type { Membership } from './groups.ts';
 import type { Sql } from './sql.ts';
@@ -27,7 +28,8 @@ const UPCOMING = 20;
 const SHOWN = 5;
 
 /**
- * Returns by which policy a creator earns now, and what changes later. The parts of the statement: `scopes` are what a policy may
+ * Returns by which policy a creator with an own rate, or without one (null), earns now, and what changes later. A policy that does not count
+ * beside the own rate is none. The parts of the statement: `scopes` are what a policy may
  * be assigned to for this creator, now or later, `assigned` the policies; `changes` are the instants at which something of it takes
  * effect.
  */
@@ -35,8 +37,9 @@ export async function readCreatorTerms(
   sql: Sql,
   appId: AppId,
   affiliateId: AffiliateId,
+  ownRateBps: number | null,
 ): Promise<CreatorTerms> {
-  const rows = await sql<
+  const found = await sql<
     { from: number | null; policy: PolicyInEffect | null } & Pick<CreatorTerms, 'group' | 'nextGroup'>
   >`
     with memberships as materialized (
@@ -82,6 +85,7 @@ export async function readCreatorTerms(
              where m.affiliate_id = ${affiliateId} and m.effective_from > now()
              order by m.effective_from, m.position desc limit 1) as next_group
       from instants i order by i.at nulls first`;
+  const rows = found.map((row) => ({ ...row, policy: policyThatCounts(row.policy, ownRateBps) }));
   const [now] = rows;
   return {
     group: now?.group ?? null,

@@ -487,6 +487,29 @@ describe('the terms of a creator', () => {
     ]);
   });
 
+  test('with an own rate, versions of the policy of the app are no changes, however many come before one of its own', async () => {
+    const [ofApp, own] = [await newPolicy('Standard'), await newPolicy('Own')];
+    await publish(ofApp, percent(100));
+    await publish(own, percent(5_000));
+    await ok('PUT', 'policy-assignment', { policyId: ofApp });
+    await ok('PATCH', `affiliates/${creator}`, { defaultCommissionRateBps: 1_000 });
+    const at = Date.now() + DAY_MS;
+    for (const n of [1, 2, 3, 4, 5, 6]) await publish(ofApp, { ...percent(100 + n), effectiveFrom: at + n });
+    await ok('PUT', `affiliates/${creator}/policy-assignment`, { policyId: own, effectiveFrom: at + 9 });
+    const { source, upcoming } = await ok('GET', `affiliates/${creator}/terms`);
+    expect([source, upcoming]).toEqual([
+      'affiliate',
+      [expect.objectContaining({ from: at + 9, source: 'policy' })],
+    ]);
+    const headers = await signInCreator(api, app, creator);
+    const { body } = await api.call<{ rules: Body }>('GET', '/creator', { headers });
+    expect(body.rules['policy']).toEqual({
+      name: null,
+      sentences: ['10 % of the price for each payment.'],
+      upcoming: [{ from: at + 9, sentences: ['50 % of the price for each payment.'] }],
+    });
+  });
+
   // @promise policy-creator
   test('the creator reads the own terms, and what changes later, in sentences', async () => {
     const headers = await signInCreator(api, app, creator);

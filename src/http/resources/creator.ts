@@ -110,7 +110,10 @@ export const creatorRoutes = [
     handler: async ({ deps, creator: shown, app }) => {
       const { affiliateId, ownRateBps } = shown;
       const rates = { ownRateBps, appRateBps: app.commissionRateBps };
-      const policy = presentCreatorPolicy(await readCreatorTerms(deps.sql, app.id, affiliateId), rates);
+      const policy = presentCreatorPolicy(
+        await readCreatorTerms(deps.sql, app.id, affiliateId, ownRateBps),
+        rates,
+      );
       const codes = app.purchaseCodes === 'off' ? [] : await listWorkingCodes(deps.sql, app.id, affiliateId);
       return {
         name: shown.name,

@@ -76,8 +76,9 @@ export const termsRoutes = [
     response: { status: 200, schema: terms },
     handler: async ({ deps, app, ids }) => {
       const affiliate = foundOrThrow(await findListedAffiliate(deps.sql, app.id, ids.affiliateId));
-      const { group, nextGroup, current, upcoming } = await readCreatorTerms(deps.sql, app.id, affiliate.id);
       const rates = { ownRateBps: affiliate.defaultCommissionRateBps, appRateBps: app.commissionRateBps };
+      const found = await readCreatorTerms(deps.sql, app.id, affiliate.id, rates.ownRateBps);
+      const { group, nextGroup, current, upcoming } = found;
       return {
         ...presentEarns(current, rates),
         group:
