@@ -105,7 +105,7 @@ export async function readReport(
     );
   const week = await sums(from);
   const before = await sums(from - WEEK_MS);
-  const { rows: leaders } = await readLeaders(sql, appId, {
+  const { rows: leaders, isComplete } = await readLeaders(sql, appId, {
     by: 'affiliate',
     measure: 'commissions',
     from,
@@ -120,6 +120,7 @@ export async function readReport(
     to,
     week,
     before,
+    areAllCompared: isComplete,
     topCreators: leaders.slice(0, MOST_NAMED).map(({ affiliateName, revenueCents, commissionCents }) => ({
       name: affiliateName,
       revenueCents,

@@ -187,6 +187,8 @@ export interface WeeklyReport {
   /** The week before. */
   readonly before: WeekSums;
   /** Those with the highest commissions of the week, the first one first. */
+  /** Whether all creators of the week were compared. */
+  readonly areAllCompared: boolean;
   readonly topCreators: readonly {
     readonly name: string;
     readonly revenueCents: number;

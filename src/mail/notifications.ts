@@ -162,6 +162,13 @@ export function weeklyReport(facts: FactsOf<'weekly_report'>, app: Foreign): Mes
       },
       { type: 'heading', text: 'Top creators' },
       creators,
+      ...(facts.areAllCompared
+        ? []
+        : [
+            paragraph(
+              'Only the most active creators of the last days were compared. One who earned early in the week may be missing.',
+            ),
+          ]),
       { type: 'heading', text: 'Due now' },
       paragraph(
         due.payees === 0

@@ -207,6 +207,7 @@ const REPORT = {
   to: TO,
   week: { ...SUMS, revenueCents: 1_234_567, clicks: 3 },
   before: { ...SUMS, revenueCents: 1_100_000 },
+  areAllCompared: true,
   topCreators: [{ name: 'Ada Lovelace', revenueCents: 512_300, commissionCents: 102_460 }],
   due: { payees: 2, payableCents: 345_678 },
   openAlerts: [SILENT],
@@ -248,7 +249,9 @@ describe('the text of mails to the people who run an app', () => {
 
   test('a report shows the week beside the one before, and names of creators are never markup', () => {
     const named = { ...REPORT.topCreators[0], name: '<i>Ada</i>', revenueCents: 100, commissionCents: 20 };
-    const { text, html } = writeMail({ ...REPORT, topCreators: [named] });
+    const { text, html } = writeMail({ ...REPORT, areAllCompared: false, topCreators: [named] });
+    expect(text).toContain('One who earned early in the week may be missing.');
+    expect(writeMail(REPORT).text).not.toContain('may be missing');
     expect(text).toContain('The week from 16 November to 22 November 2026 (UTC)');
     expect(text).toMatch(/^Revenue +\$12,345\.67 +\$11,000\.00 +\+12 %$/m);
     expect(text).toMatch(/^Clicks +3 +0 +new$/m);
