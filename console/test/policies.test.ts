@@ -111,7 +111,10 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
         'Standard',
         {
           ...YEAR_THEN_LESS,
-          assumed: { taxBps: 0, feeBps: { app_store: 3_000, play_store: 3_000, stripe: 0, paddle: 0 } },
+          assumed: {
+            taxBps: 0,
+            feeBps: { app_store: 3_000, mac_app_store: 3_000, play_store: 3_000, stripe: 0, paddle: 0 },
+          },
         },
       ],
       ['VIP', { base: 'gross', rules: [{ percentBps: 6_000 }] }],
@@ -151,7 +154,10 @@ describeInBrowser('policies and groups in a browser', ({ service, signedIn }) =>
     await title(page, 'Many rules');
     const terms = {
       base: 'proceeds',
-      assumed: { taxBps: 1_900, feeBps: { app_store: 1_500, play_store: 3_000, stripe: 0, paddle: 0 } },
+      assumed: {
+        taxBps: 1_900,
+        feeBps: { app_store: 1_500, mac_app_store: 3_000, play_store: 3_000, stripe: 0, paddle: 0 },
+      },
       rules: [
         {
           when: {
