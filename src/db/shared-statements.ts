@@ -161,8 +161,9 @@ class Queue<Item, Result> {
 /**
  * Makes calls of one process share statements: those that arrive while two statements run wait, and the next one takes up to a
  * hundred of them. A call without others is sent at once. Its statement begins after the call, and so sees all that was committed before it.
- * An item that Postgres refuses fails alone, and one whose row is locked waits alone. A database that is unavailable fails all that wait. `statement` looks up each item by all
- * columns of an index, in a `lateral (… offset 0)`: a plain join may read all rows of an app (docs/database.md, "Plans").
+ * An item that Postgres refuses fails alone, and one whose row is locked waits alone. A database that is unavailable fails all that wait.
+ * `statement` looks up each item by all columns of an index, in a `lateral (… offset 0)`: a plain join may read all rows of an app
+ * (docs/database.md, "Plans").
  */
 export function shareStatements<Item, Result>(
   statement: Statement<Item, Result>,
