@@ -36,8 +36,8 @@ const markWaiting = (sql: Sql, currencies: Fragment): Fragment => sql.fragment`
  * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of
  * the operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
  *
- * What waits for a rate is marked in the statement, and once more after its commit: an evaluation that read no rate while the file was being
- * stored was not seen, and did not see the rate.
+ * What waits for a rate is marked in the statement, and once more after its commit: an evaluation that runs during the import may read no rate,
+ * and commit after the import has looked. One that commits later still reads the rates again itself (`activities/evaluate.ts`).
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
   // The bank's file of all days has hundreds of thousands of rates.

@@ -11,8 +11,9 @@ const IN_FLIGHT = 2;
 const LOCK_TIMEOUT = '250ms';
 
 /**
- * Runs one statement for items with different keys. Returns a result for each of them, in their order. One that writes has the part
- * `lockLimit(sql, isAlone)`; `isAlone` says that the item is sent again, after a statement that did not get its locks in time.
+ * Runs one statement for items with different keys. Returns a result for each of them, in their order. One that may wait for rows that others
+ * lock for long has the part `lockLimit(sql, isAlone)`; `isAlone` says that the item is sent again, after a statement that did not get its locks
+ * in time.
  */
 type Statement<Item, Result> = (
   sql: Sql,
@@ -161,7 +162,7 @@ class Queue<Item, Result> {
 /**
  * Makes calls of one process share statements: those that arrive while two statements run wait, and the next one takes up to a
  * hundred of them. A call without others is sent at once. Its statement begins after the call, and so sees all that was committed before it.
- * An item that Postgres refuses fails alone, and one whose row is locked waits alone. A database that is unavailable fails all that wait.
+ * An item that Postgres refuses fails alone, and with a lock limit, one whose row is locked waits alone. A database that is unavailable fails all that wait.
  * `statement` looks up each item by all columns of an index, in a `lateral (… offset 0)`: a plain join may read all rows of an app
  * (docs/database.md, "Plans").
  */

@@ -166,7 +166,7 @@ export function weeklyReport(facts: FactsOf<'weekly_report'>, app: Foreign): Mes
         ? []
         : [
             paragraph(
-              'Only the most active creators of the last days were compared. One who earned early in the week may be missing.',
+              'Not all creators were compared, only those who were most active in the last days and those with the most of all time. One who earned early in the week may be missing.',
             ),
           ]),
       { type: 'heading', text: 'Due now' },

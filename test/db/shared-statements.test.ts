@@ -516,7 +516,7 @@ test('of the users who are identified at once on one device by two processes, it
   );
 });
 
-test('a user whose binding another statement holds delays no other user, and is answered after it', async () => {
+test('a user whose binding another statement holds delays others only until the lock limit, and is answered after it', async () => {
   const { identify } = await devicesOfNewApp(1);
   const other = await devicesOfNewApp(20);
   const { app } = other;
@@ -528,15 +528,17 @@ test('a user whose binding another statement holds delays no other user, and is 
      select $1, app_id, 'u-held', id, now() from attributions where app_id = $2 and device_id = 'd-0'`,
     [newId('binding'), app],
   );
+  // They take both places, so that the held ones and the others share the next statement.
+  const first = [identify(sql, 0, 'u-0'), other.identify(sql, 1, 'u-1')];
   let isHeldAnswered = false;
-  const held = [0, 1].map(async (device) => {
+  const held = [0, 2].map(async (device) => {
     const answer = await other.identify(sql, device, 'u-held');
     isHeldAnswered = true;
     return answer;
   });
   const others = await Promise.all([
-    identify(sql, 0, 'u-0'),
-    ...Array.from({ length: 18 }, async (_, n) => await other.identify(sql, n + 2, `u-${n}`)),
+    ...first,
+    ...Array.from({ length: 17 }, async (_, n) => await other.identify(sql, n + 3, `u-${n + 3}`)),
   ]);
   expect(others.filter((answer) => typeof answer !== 'object' || answer.newBindingId === null)).toEqual([]);
   expect(isHeldAnswered).toBe(false);

@@ -487,7 +487,7 @@ describe('the terms of a creator', () => {
     ]);
   });
 
-  test('with an own rate, versions of the policy of the app are no changes, however many come before one of its own', async () => {
+  test('with an own rate, versions of the policy of the app are no changes, and hide none of its own', async () => {
     const [ofApp, own] = [await newPolicy('Standard'), await newPolicy('Own')];
     await publish(ofApp, percent(100));
     await publish(own, percent(5_000));
