@@ -367,9 +367,9 @@ describe('the time of the last success', () => {
       const own = await newApp(api);
       const settings = { key: own.key, body: { payoutSchedule } };
       expect((await api.call('PATCH', `/apps/${own.appId}/settings`, settings)).status).toBe(200);
-      // A schedule of before this month, and one that drafts nothing yet.
+      // A schedule of before this month, and one that drafts nothing yet, also on the first day of a month.
       await api.sql`
-        update apps set payout_schedule_since = now() - ${hasDue ? 40 : 0} * interval '1 day' where id = ${own.appId}`;
+        update apps set payout_schedule_since = now() + ${hasDue ? -40 : 1} * interval '1 day' where id = ${own.appId}`;
     }
     const at = await begin();
     const calendar = createCalendarActivities({ sql: api.sql, logger, calendarPage: 10_000 });
