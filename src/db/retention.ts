@@ -125,8 +125,8 @@ async function removeIdempotencyKeys(sql: Sql, before: number, limit: number): P
 
 /**
  * Bodies are in the order of the ids of their deliveries. The body of a delivery that has no outcome, or that could not be
- * read, is kept: it may still become money. A body
- * that names an erased person is encrypted, and is removed also if it could not be read. Such bodies are examined again when a run has seen all.
+ * read, is kept: it may still become money. Such bodies are examined again when a run has seen all. A body that names an erased
+ * person is encrypted, and is removed also if it could not be read.
  */
 async function removeBodies(sql: Sql, before: number, limit: number, after: string): Promise<BatchRow> {
   return await sql.one<BatchRow>`

@@ -23,7 +23,10 @@ export interface CreatorTerms {
   readonly upcoming: readonly { readonly from: number; readonly policy: PolicyInEffect | null }[];
 }
 
-/** Number of later changes that are read of each kind, and of those that are shown. Most change nothing for one creator; behind twenty, one that does is missed. */
+/**
+ * Number of later changes that are read of each kind, and of those that are shown. Most change nothing for one creator; behind twenty, one that
+ * does is missed.
+ */
 const UPCOMING = 20;
 const SHOWN = 5;
 

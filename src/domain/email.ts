@@ -186,9 +186,9 @@ export interface WeeklyReport {
   readonly week: WeekSums;
   /** The week before. */
   readonly before: WeekSums;
-  /** Those with the highest commissions of the week, the first one first. */
   /** Whether all creators of the week were compared. */
   readonly areAllCompared: boolean;
+  /** Those with the highest commissions of the week, the first one first. */
   readonly topCreators: readonly {
     readonly name: string;
     readonly revenueCents: number;

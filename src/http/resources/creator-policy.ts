@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import type { CreatorTerms, PolicyInEffect } from '../../db/terms.ts';
-import { policyThatCounts } from '../../domain/policy.ts';
 import { epochMs, orNull, textField } from '../fields.ts';
 import { sentences } from '../policy-fields.ts';
 import { presentEarns } from './terms.ts';
@@ -18,11 +17,9 @@ type Rates = Parameters<typeof presentEarns>[1];
 
 /** Returns what a creator reads of the own terms. Null if no policy counts, now or later. */
 export function presentCreatorPolicy({ current, upcoming }: CreatorTerms, rates: Rates) {
-  const counts = (policy: PolicyInEffect | null) => policyThatCounts(policy, rates.ownRateBps);
-  if ([current, ...upcoming.map(({ policy }) => policy)].every((policy) => counts(policy) === null))
-    return null;
+  if (current === null && upcoming.every(({ policy }) => policy === null)) return null;
   return {
-    name: counts(current)?.policyName ?? null,
+    name: current?.policyName ?? null,
     sentences: sentencesOf(current, rates),
     upcoming: upcoming.map(({ from, policy }) => ({ from, sentences: sentencesOf(policy, rates) })),
   };

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import { findListedAffiliate } from '../../db/affiliate-lists.ts';
 import { readCreatorTerms } from '../../db/terms.ts';
 import type { PolicyInEffect } from '../../db/terms.ts';
-import { policyThatCounts } from '../../domain/policy.ts';
 import { foundOrThrow } from '../errors.ts';
 import { epochMs, idOf, orNull, rateBps, textField } from '../fields.ts';
 import { policyInEffect, presentTerms } from '../policy-fields.ts';
@@ -49,12 +48,11 @@ const terms = z
   })
   .meta({ id: 'CreatorTerms', description: 'By which terms an affiliate earns now, and later.' });
 
-/** What a creator earns by, of a policy and the rates. */
+/** What a creator earns by, of the policy that counts (`readCreatorTerms`) and the rates. */
 export function presentEarns(
-  inEffect: PolicyInEffect | null,
+  policy: PolicyInEffect | null,
   { ownRateBps, appRateBps }: { readonly ownRateBps: number | null; readonly appRateBps: number },
 ) {
-  const policy = policyThatCounts(inEffect, ownRateBps);
   if (policy !== null) {
     const { scope, policyId, policyName, versionId, version, terms: of } = policy;
     const shown = { scope, policyId, policyName, policyVersionId: versionId, version, ...presentTerms(of) };
