@@ -501,6 +501,8 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
       await check(`earnings-${state}`);
       for (const name of ['Links', 'Commissions', 'Payouts', 'Devices']) {
         await goTo(page, name);
+        // The page before stays until this one is drawn.
+        await title(page, new RegExp(`^${name}`));
         await page.locator('.surface').first().waitFor();
         if (name === 'Links' && hasMoney) await button(page, 'QR code of ada').click();
         await check(`${name.toLowerCase()}-${state}`);

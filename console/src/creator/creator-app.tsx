@@ -125,7 +125,14 @@ function Pages() {
             <Route
               path="sessions"
               element={
-                <Suspense fallback={<Waiting what="your devices" />}>
+                <Suspense
+                  fallback={
+                    <>
+                      <PageHead title="Devices" />
+                      <Waiting what="your devices" />
+                    </>
+                  }
+                >
                   <SessionsPage />
                 </Suspense>
               }
