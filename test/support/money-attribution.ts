@@ -1,3 +1,4 @@
+import { keysInOrder } from './money-facts.ts';
 import type { Facts, Payment, Report, Row } from './money-facts.ts';
 import { People } from './money-people.ts';
 import type { Binding, Claim, Counting } from './money-people.ts';
@@ -144,7 +145,7 @@ export class Attribution {
     const near = bindingsOf([...all.flatMap((one) => one.users), ...this.#facts.usersOf(keys)]);
     // The subscription comes before the anonymous customer.
     const boundKeys = all
-      .flatMap((one) => one.keys.toReversed())
+      .flatMap((one) => keysInOrder(one, true))
       .flatMap((key) => this.#people.keys.get(key) ?? [])
       .map(counting);
     const bound = boundKeys.filter((one) => one.claim === null || mayAttribute(one));
@@ -171,7 +172,7 @@ export class Attribution {
    */
   bindByCode(row: Row, others: readonly Row[], isFirst: boolean, step: number): Attributed | null {
     const all = [row, ...others];
-    const keys = all.flatMap((one) => one.keys);
+    const keys = all.flatMap((one) => keysInOrder(one));
     const users = [...all.flatMap((one) => one.users), ...this.#facts.usersOf(keys)];
     const customers = this.#facts.usersOf(all.flatMap((one) => one.customers));
     const { owners, at } = this.#facts.firstUse(row, others);

@@ -67,6 +67,8 @@ export interface Row {
   /** The first place that an event gives each user among those whom it names. */
   readonly placeOf: Map<string, number>;
   readonly keys: string[];
+  /** The last place that an event gives each key among those of the payment: that of the event which names most. */
+  readonly placeOfKey: Map<string, number>;
   readonly customers: string[];
   readonly step: number;
   wasEvaluated: boolean;
@@ -83,6 +85,12 @@ export interface Row {
 
 const addNew = (all: string[], more: readonly string[]) =>
   all.push(...more.filter((one) => !all.includes(one)));
+
+/** The keys of a row in the order of their places: the anonymous customer comes before the subscription. */
+export function keysInOrder({ keys, placeOfKey }: Row, isReversed = false): string[] {
+  const placeOf = (key: string) => (isReversed ? -1 : 1) * (placeOfKey.get(key) ?? 0);
+  return keys.toSorted((a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1));
+}
 
 /** The facts that providers have stated. */
 export class Facts {
@@ -130,6 +138,8 @@ export class Facts {
       for (const [place, user] of payment.users.entries())
         row.placeOf.set(user, Math.min(place, row.placeOf.get(user) ?? place));
       addNew(row.keys, payment.keys);
+      for (const [place, key] of payment.keys.entries())
+        row.placeOfKey.set(key, Math.max(place, row.placeOfKey.get(key) ?? place));
       addNew(row.customers, payment.customers ?? []);
       return;
     }
@@ -138,6 +148,7 @@ export class Facts {
       users: [...payment.users],
       placeOf: new Map(payment.users.map((user, place) => [user, place])),
       keys: [...payment.keys],
+      placeOfKey: new Map(payment.keys.map((key, place) => [key, place])),
       customers: [...(payment.customers ?? [])],
       // What an export adds counts as received when it occurred, before any binding, and as evaluated since.
       step: payment.isExported === true ? -1 : step,
