@@ -56,10 +56,11 @@ export async function bindTransfers(
   const found = await sql<{
     customerUserId: string;
     attributionId: AttributionId;
+    root: BindingId;
     isBound: boolean;
   }>`
     with ${withGivers}
-    select r.customer_user_id, g.attribution_id, b.id is not null as is_bound
+    select r.customer_user_id, g.attribution_id, g.root, b.id is not null as is_bound
       from givers g
       join user_transfers r on r.event_id = g.event_id and r.role = 'receiver'
       left join bindings b on b.app_id = ${appId} and b.customer_user_id = r.customer_user_id
@@ -70,10 +71,11 @@ export async function bindTransfers(
   const wanted = receivers
     .filter(({ isBound }) => !isBound)
     .map((receiver) => ({ id: newId('binding'), ...receiver }));
+  // The trigger cannot say with whom they count: of a giver who also receives, it would see the binding that this statement adds.
   await sql`
-    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-    select w.id, ${appId}, w."customerUserId", w."attributionId", now()
-      from jsonb_to_recordset(${sql.json(wanted)}) w (id text, "customerUserId" text, "attributionId" text)
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, counts_with)
+    select w.id, ${appId}, w."customerUserId", w."attributionId", now(), w.root
+      from jsonb_to_recordset(${sql.json(wanted)}) w (id text, "customerUserId" text, "attributionId" text, root text)
      order by w."customerUserId"
     on conflict (app_id, customer_user_id) do nothing`;
   const rows = await sql<{ id: BindingId }>`

@@ -357,6 +357,25 @@ describe('the first payment of a customer', () => {
   });
 
   // @promise policy-numbers
+  test('all receivers of a transfer count with its giver, also beside one who is named as a giver, too', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const [giver, both, receiver] = ['0', '1', '2'].map((order) => `user-${order}-${randomUUID()}`);
+    if (giver === undefined || both === undefined || receiver === undefined) throw new Error('three users');
+    await founder.revenuecat(
+      bodyOf(revenuecatTransfer({ from: [giver, both], to: [receiver, both], occurredAt: Date.now() })),
+    );
+    await founder.identify(await founder.install(), giver);
+    await eventually('the receivers are bound', async () => {
+      const { bound } = await service.sql.one<{ bound: number }>`
+        select count(*)::int as bound from bindings where app_id = ${founder.app.id}`;
+      return bound === 3;
+    });
+    await pay(both, Date.now() + 1_000);
+    expect(await pay(receiver, Date.now() + 2_000)).toBeUndefined();
+    expect(await commissions()).toHaveLength(1);
+  });
+
+  // @promise policy-numbers
   test('a paused creator and a price of a rule that pays nothing use up a number', async () => {
     await earnByPolicy(founder, service.sql, FIRST_ONLY);
     const user = await founder.customer();
