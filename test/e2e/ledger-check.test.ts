@@ -178,6 +178,17 @@ const aPaid = of('commissions', "status = 'paid'");
 const aPayout = of('payouts', 'true');
 const aBonus = of('entries', 'amount_cents = 500');
 const aPolicyEarning = of('commissions', "kind = 'earning' and policy_version_id is not null");
+
+/** Dates a payment ahead, which earned by a policy long after the upgrade that reads the time of receipt; a version takes effect in between. */
+const DATED_AHEAD = [
+  `update migrations set run_on = '2000-01-01' where name = '0204_payments_dated_ahead'`,
+  `insert into policy_versions select (jsonb_populate_record(v, jsonb_build_object(
+            'id', 'plv_01h455vb4pex5vsknk084sn02q', 'version', 9, 'effective_from', now() + interval '12 hours'))).*
+     from policy_versions v where app_id = {mine} limit 1`,
+  `update payments set occurred_at = now() + interval '1 day' where id = (select payment_id from commissions where id = ${aPolicyEarning})`,
+  `update commissions set occurred_at = now() + interval '1 day' where id = ${aPolicyEarning} returning id`,
+];
+
 const ofOther = (table: string, condition = 'true') =>
   `(select id from ${table} where app_id = {other} and ${condition} order by id limit 1)`;
 
@@ -749,6 +760,14 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'policy_earnings_follow_the_first_rule',
+    'an earning by a version that took effect after the payment arrived, before the time that the provider states',
+    [
+      ...DATED_AHEAD,
+      `update commissions set policy_version_id = 'plv_01h455vb4pex5vsknk084sn02q' where id = ${aPolicyEarning} returning id`,
+    ],
+  ],
+  [
     'policy_earnings_count_what_was_stated',
     'an earning by a product that no event states',
     [
@@ -962,6 +981,20 @@ describe('a damaged ledger', () => {
     await withDamage([fill(damage)], async (sql, damagedId) => {
       expect(damagedId).toMatch(/^com_/);
       expect((await findingsIn(sql))['due_commissions_have_matured']).toBeUndefined();
+    });
+  });
+
+  test('a payment that is dated ahead does not wait for what takes effect until then', async () => {
+    await withDamage(DATED_AHEAD.map(fill), async (sql) => {
+      expect((await findingsIn(sql))['policy_earnings_follow_the_first_rule']).toBeUndefined();
+    });
+  });
+
+  test('an earning of an earlier version has the terms of the time that the provider stated', async () => {
+    const [, ...others] = DATED_AHEAD;
+    const byLater = `update commissions set policy_version_id = 'plv_01h455vb4pex5vsknk084sn02q' where id = ${aPolicyEarning} returning id`;
+    await withDamage([...others, byLater].map(fill), async (sql) => {
+      expect((await findingsIn(sql))['policy_earnings_follow_the_first_rule']).toBeUndefined();
     });
   });
 

@@ -7,7 +7,7 @@ import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
-import { assignPolicy, earnByPolicy, moveToGroup, publishPolicy } from '../support/policies.ts';
+import { assignPolicy, earnByPolicy, moveToGroup, publishPolicy, takesEffect } from '../support/policies.ts';
 import {
   bodyOf,
   revenuecatEvent,
@@ -386,6 +386,23 @@ describe('the first payment of a customer', () => {
     expect(await pay(user, Date.now() - 2 * DAY_MS)).toBeUndefined();
     expect(await commissions()).toEqual([]);
   });
+});
+
+// @promise policy-dated-ahead
+test('a payment that the provider dates ahead earns by the policies and the group of when its webhook arrived', async () => {
+  const percent = (percentBps: number): PolicyTerms => ({ base: 'gross', rules: [{ percentBps }] });
+  const soon = Date.now() + 12 * HOUR_MS;
+  const group = await founder.ok<{ id: string }>('POST', `/apps/${founder.app.id}/groups`, { name: 'VIPs' });
+  await earnByPolicy(founder, service.sql, percent(5_000), { scope: { groupId: group.id } });
+  const policyId = await earnByPolicy(founder, service.sql, percent(1_000));
+  await publishPolicy(founder, service.sql, percent(2_000), { policyId, from: soon });
+  const user = await founder.customer();
+  const renew = async () => (await pay(user, Date.now() + DAY_MS, { usd: 10 }))?.amountCents;
+  expect(await renew()).toBe(100);
+  await moveToGroup(founder, service.sql, founder.affiliateId, group.id, soon);
+  expect(await renew()).toBe(100);
+  await takesEffect(service.sql, founder.app, Date.now());
+  expect(await renew()).toBe(500);
 });
 
 describe('bases', () => {

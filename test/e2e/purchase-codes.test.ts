@@ -789,6 +789,31 @@ test('the explanation of a payment says what became of each of its codes', async
   expect(await bought({})).toBeUndefined();
 });
 
+// @promise policy-dated-ahead
+test('a purchase that the provider dates ahead used its code when its webhook arrived', async () => {
+  const codeId = await registered({ namespace: 'app_store', value: 'SPRING20' });
+  const event = bodyOf(
+    revenuecatEvent({
+      userId: randomUUID(),
+      usd: 10,
+      occurredAt: Date.now() + DAY_MS,
+      extra: { offer_code: 'SPRING20' },
+    }),
+  );
+  const { body } = await founder.revenuecat(event);
+  // Once the minute is over that clocks may differ.
+  await service.sql.transaction(async (tx) => {
+    await tx`set local session_replication_role = replica`;
+    await tx`update events set received_at = received_at - interval '10 minutes' where id = ${body.eventId}`;
+  });
+  await founder.ok('POST', `/apps/${founder.app.id}/codes/${codeId}/deactivate`, {});
+  const { steps } = await founder.ok<{ steps: { step: string; facts: { codes?: object[] } }[] }>(
+    'GET',
+    `/apps/${founder.app.id}/events/${body.eventId}/explanation`,
+  );
+  expect(steps.find(({ step }) => step === 'attribute')?.facts.codes).toMatchObject([{ state: 'in_force' }]);
+});
+
 describe('registration', () => {
   // @promise get-codes, get-code, code-taken
   test('a code belongs to one creator at a time, whatever its case', async () => {

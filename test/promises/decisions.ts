@@ -416,6 +416,8 @@ const MONEY: readonly PromiseSection[] = [
       'first-payment-once': 'of any number of payments of a customer at once, exactly one is the first',
       'policy-numbers':
         'attributed payments of a customer are numbered in the order of their attribution, also those that earn nothing, those from before the first policy, and those after a transfer',
+      'policy-dated-ahead':
+        'a payment that the provider dates ahead earns by the policies, the group and the codes of when its webhook arrived',
       'policy-base':
         'a base without tax or store fee takes what is stated before what is estimated, and that before what the policy assumes',
       'policy-flat':

@@ -31,6 +31,14 @@ const applyingRules = (sql: Sql): Fragment => sql.fragment`
 const afterMonths = (sql: Sql, months: Fragment): Fragment => sql.fragment`
   ((n.first_paid_at at time zone 'UTC') + ${months} * interval '1 month')`;
 
+/**
+ * Whether an earning `c` took the terms of `paid_at`. Earlier versions, which may run until the end of an upgrade, took those of the
+ * provider's time, and nobody knew then what would take effect until that time.
+ */
+const isByTimeOfPayment = (sql: Sql): Fragment => sql.fragment`
+  (c.occurred_at <= c.created_at
+   or c.created_at > (select m.run_on + interval '1 day' from migrations m where m.name = '0204_payments_dated_ahead'))`;
+
 /** Whether an app has policies: without them, nothing is read. */
 const hasPolicies = (sql: Sql, appId: AppId): Fragment => sql.fragment`
   (select policies_from is not null from apps where id = ${appId})`;
@@ -70,6 +78,7 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
     (sql) => sql.fragment`
       select c.id::text
         from page c
+        join payments p on p.id = c.payment_id
         join policy_versions v on v.id = c.policy_version_id
         left join payment_numbers n on n.payment_id = c.payment_id
        cross join lateral (select (c.policy_inputs->>'monthsSinceFirst')::int as months) m
@@ -81,9 +90,8 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
               or ${afterMonths(sql, sql.fragment`(m.months + 1)`)} <= o.counted_at
               -- The row of a whole invoice has the rule of the part that earned before it.
               or (n.counts_as is null and c.rule_index is distinct from (select min(a.index) from (${applyingRules(sql)}) a))
-              -- A payment from a clock that is ahead is evaluated before the instant of its terms.
-              or (n.counts_as is null and c.occurred_at <= c.created_at and c.policy_version_id is distinct from (
-                    select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at) i)))`,
+              or (n.counts_as is null and ${isByTimeOfPayment(sql)} and c.policy_version_id is distinct from (
+                    select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, paid_at(p)) i)))`,
   ),
   byPages(
     'policy_earnings_count_what_was_stated',
@@ -121,12 +129,16 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
     (sql) => sql.fragment`
       select c.id::text
         from page c
-        join apps a on a.id = c.app_id and a.policies_from <= c.occurred_at
+        join payments p on p.id = c.payment_id
+       cross join lateral (select paid_at(p) as at) paid
+        join apps a on a.id = c.app_id and a.policies_from <= paid.at
        -- A number that is taken over is that of a part, with its terms.
        cross join lateral (
          select n.payment_id from payment_numbers n where n.payment_id = c.payment_id and n.counts_as is null offset 0) n
-       cross join lateral policy_in_effect(c.app_id, c.affiliate_id, c.occurred_at) i
-       where c.kind = 'earning' and c.rate_source in ('app', 'affiliate') and c.occurred_at <= c.created_at
+       cross join lateral policy_in_effect(c.app_id, c.affiliate_id, paid.at) i
+       where c.kind = 'earning' and c.rate_source in ('app', 'affiliate') and ${isByTimeOfPayment(sql)}
+         -- One that is dated ahead may be evaluated up to a minute before.
+         and (c.occurred_at <= c.created_at or a.policies_from < c.created_at - interval '1 minute')
          -- It was written after the policy took effect, and so after it was known.
          and n.payment_id is not null and (c.rate_source = 'app' or i.scope = 'affiliate')
          and c.created_at > (select min(v.created_at) from policy_versions v where v.id = i.version_id)`,
