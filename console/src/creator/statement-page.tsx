@@ -28,7 +28,7 @@ function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] 
         <dd>
           {formatDate(statement.from)} to {formatDate(statement.to)}
         </dd>
-        <dt>Earned</dt>
+        <dt>Earned or given back</dt>
         <dd>
           {formatMoney(statement.earnedCents)} in {formatCountOf(statement.earnedCount, 'row')}
         </dd>

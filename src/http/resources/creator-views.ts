@@ -107,8 +107,10 @@ export const statement = payout
   .extend({
     creatorName: textField('First creator', 'The name of the creator at the time of the payout.'),
     appName: textField('Lantern Notes', 'The name of the app.'),
-    earnedCents: cents('The sum of the commissions and bonuses.'),
-    earnedCount: count('The number of commissions and bonuses.'),
+    earnedCents: cents(
+      'The sum of commissions, bonuses and what was given back: a dispute that was won, a deduction that was undone.',
+    ),
+    earnedCount: count('The number of these.'),
     takenBackCents: cents(
       'The sum of what refunds, disputes, corrections and deductions took back: zero or less.',
     ),
