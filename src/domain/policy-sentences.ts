@@ -19,11 +19,19 @@ const STORE_NAMES: Readonly<Record<string, string>> = {
   paddle: 'Paddle',
 };
 
-/** Returns each rule of a policy as a sentence for people, in order. */
+/**
+ * Returns each rule of a policy as a sentence for people, in order. A rule behind one that always applies is left out. If none always
+ * applies, the last sentence says what the others earn: nothing.
+ */
 export function policySentences({ base, rules }: PolicyTerms): string[] {
-  return rules.map((rule, index) => {
-    const conditions = conditionWords(rule.when ?? {});
-    const amount = amountWords(rule, base);
+  const worded = rules.map((rule) => ({
+    amount: amountWords(rule, base),
+    conditions: conditionWords(rule.when ?? {}),
+  }));
+  const always = worded.findIndex(({ conditions }) => conditions === '');
+  const counting =
+    always === -1 ? [...worded, { amount: 'nothing', conditions: '' }] : worded.slice(0, always + 1);
+  return counting.map(({ amount, conditions }, index) => {
     if (conditions !== '') return `${capitalized(amount)} ${conditions}.`;
     return index === 0 ? `${capitalized(amount)} for each payment.` : `Otherwise ${amount}.`;
   });

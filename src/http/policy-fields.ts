@@ -134,7 +134,7 @@ export const presentedTerms = z.object(policyTerms).describe('What payments earn
 type PresentedTerms = z.input<typeof presentedTerms>;
 
 export const sentences = z.array(z.string()).meta({
-  description: 'Each rule as a sentence for people, in order.',
+  description: 'What the rules say, as sentences for people, in order.',
   examples: [
     ['50 % of the proceeds in the first 12 months of a customer.', 'Otherwise 20 % of the proceeds.'],
   ],

@@ -370,6 +370,7 @@ describe('the sentences of a policy', () => {
         '1 % of the price in month 3 of a customer.',
         '1 % of the price in the months 4 to 6 of a customer.',
         '1 % of the price in the first month of a customer.',
+        'Otherwise nothing.',
       ],
     ],
     [
@@ -385,8 +386,22 @@ describe('the sentences of a policy', () => {
         'Nothing for the product monthly, yearly or lifetime.',
         '1 % of the price from Paddle.',
         '1 % of the price from amazon or constructor.',
+        'Otherwise nothing.',
       ],
     ],
+    // A condition that is always met is none.
+    [
+      {
+        base: 'gross',
+        rules: [
+          { when: { stores: ['stripe'] }, percentBps: 100 },
+          { when: { paymentNumber: { from: 1 }, monthsSinceFirst: { from: 0 } }, percentBps: 200 },
+          { when: { stores: ['paddle'] }, percentBps: 300 },
+        ],
+      },
+      ['1 % of the price from Stripe.', 'Otherwise 2 % of the price.'],
+    ],
+    [{ base: 'gross', rules: [{ percentBps: 0 }, { percentBps: 5_000 }] }, ['Nothing for each payment.']],
   ])('%j', (terms, sentences) => {
     expect(policySentences(terms)).toEqual(sentences);
   });

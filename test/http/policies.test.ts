@@ -241,6 +241,7 @@ describe('policies and versions', () => {
         '50 % of the proceeds in the first 12 months of a customer.',
         '$2.00 (at most the proceeds) from Stripe.',
         '20 % of the proceeds for the first 20 payments of a customer.',
+        'Otherwise nothing.',
       ],
       earnings: [
         { ruleIndex: 0, baseCents: 700, baseEstimated: true, amountCents: 350 },

@@ -6568,7 +6568,7 @@ export interface components {
                 rules: components["schemas"]["PolicyRuleOutput"][];
             };
             /**
-             * @description Each rule as a sentence for people, in order.
+             * @description What the rules say, as sentences for people, in order.
              * @example [
              *       "50 % of the proceeds in the first 12 months of a customer.",
              *       "Otherwise 20 % of the proceeds."
@@ -6584,7 +6584,7 @@ export interface components {
         /** @description What payments would earn. */
         PolicyPreview: {
             /**
-             * @description Each rule as a sentence for people, in order.
+             * @description What the rules say, as sentences for people, in order.
              * @example [
              *       "50 % of the proceeds in the first 12 months of a customer.",
              *       "Otherwise 20 % of the proceeds."
@@ -6904,7 +6904,7 @@ export interface components {
                 rules: components["schemas"]["PolicyRuleOutput"][];
             };
             /**
-             * @description Each rule as a sentence for people, in order.
+             * @description What the rules say, as sentences for people, in order.
              * @example [
              *       "50 % of the proceeds in the first 12 months of a customer.",
              *       "Otherwise 20 % of the proceeds."
@@ -10439,7 +10439,7 @@ export interface components {
                         rules: components["schemas"]["PolicyRuleOutput"][];
                     };
                     /**
-                     * @description Each rule as a sentence for people, in order.
+                     * @description What the rules say, as sentences for people, in order.
                      * @example [
                      *       "50 % of the proceeds in the first 12 months of a customer.",
                      *       "Otherwise 20 % of the proceeds."
@@ -10477,7 +10477,7 @@ export interface components {
                         rules: components["schemas"]["PolicyRuleOutput"][];
                     };
                     /**
-                     * @description Each rule as a sentence for people, in order.
+                     * @description What the rules say, as sentences for people, in order.
                      * @example [
                      *       "50 % of the proceeds in the first 12 months of a customer.",
                      *       "Otherwise 20 % of the proceeds."
@@ -10725,7 +10725,7 @@ export interface components {
                     /** @description The name of the policy. Null if a policy counts only later. */
                     name: string | null;
                     /**
-                     * @description Each rule as a sentence for people, in order.
+                     * @description What the rules say, as sentences for people, in order.
                      * @example [
                      *       "50 % of the proceeds in the first 12 months of a customer.",
                      *       "Otherwise 20 % of the proceeds."
@@ -10740,7 +10740,7 @@ export interface components {
                          */
                         from: number;
                         /**
-                         * @description Each rule as a sentence for people, in order.
+                         * @description What the rules say, as sentences for people, in order.
                          * @example [
                          *       "50 % of the proceeds in the first 12 months of a customer.",
                          *       "Otherwise 20 % of the proceeds."
@@ -11174,12 +11174,12 @@ export interface components {
              */
             appName: string;
             /**
-             * @description The sum of the commissions and bonuses. US cents.
+             * @description The sum of commissions, bonuses and what was given back: a dispute that was won, a deduction that was undone. US cents.
              * @example 1999
              */
             earnedCents: number;
             /**
-             * @description The number of commissions and bonuses.
+             * @description The number of these.
              * @example 42
              */
             earnedCount: number;
