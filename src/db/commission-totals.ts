@@ -3,7 +3,7 @@ import { LAST_INSTANT } from '../domain/time.ts';
 import { sumCommissions } from './commissions.ts';
 import type { CommissionFilter, CommissionStatus } from './commissions.ts';
 import { instant } from './sql.ts';
-import type { Sql } from './sql.ts';
+import type { Fragment, Sql } from './sql.ts';
 import { rollupScope } from './timeseries.ts';
 
 export interface TotalsFilter {
@@ -14,39 +14,32 @@ export interface TotalsFilter {
   readonly to: number | null;
 }
 
-/** Returns the sum of the commissions of all time. */
-async function sumOfAllTime(sql: Sql, appId: AppId, filter: TotalsFilter): Promise<number> {
+/** The sum of the commissions of all time. */
+function sumOfAllTime(sql: Sql, appId: AppId, filter: TotalsFilter): Fragment {
   const { scope, scopeId } = rollupScope(sql, appId, filter);
-  const { cents } = await sql.one<{ cents: number }>`
+  return sql.fragment`
     with key as materialized (select ${scopeId} as scope_id)
     select coalesce(t.cents, 0)::bigint as cents
       from key
      cross join lateral (select sum(commission_cents) as cents from rollup_totals
                           where app_id = ${appId} and scope = ${scope} and scope_id = key.scope_id) t`;
-  return cents;
 }
 
 /**
- * Returns the sum of the commissions in `from ≤ t < to`, to the cent. It adds the rows of the two quarter hours that the
+ * The sum of the commissions in `from ≤ t < to`, to the cent. It adds the rows of the two quarter hours that the
  * range cuts, the sums of whole quarter hours, those of whole blocks of six hours, and the tail: at most 32 rows for each
  * day, and the deltas that are not folded yet.
  *
  * The parts of the statement: `key` is whose sums are read, `span` the range, `quarters` its whole quarter hours, and
  * `parts` their split into quarter hours, blocks and quarter hours.
  */
-async function sumWithin(
-  sql: Sql,
-  appId: AppId,
-  filter: TotalsFilter,
-  from: number,
-  to: number,
-): Promise<number> {
+function sumWithin(sql: Sql, appId: AppId, filter: TotalsFilter, from: number, to: number): Fragment {
   const { affiliateId, linkId } = filter;
   const { scope, scopeId } = rollupScope(sql, appId, filter);
   const selected = sql.fragment`
     ${affiliateId === null ? sql.fragment`` : sql.fragment`and c.affiliate_id = ${affiliateId}`}
     ${linkId === null ? sql.fragment`` : sql.fragment`and c.link_id = ${linkId}`}`;
-  const { cents } = await sql.one<{ cents: number }>`
+  return sql.fragment`
     with key as materialized (select ${scopeId} as scope_id),
     span as (select ${instant(from)}::timestamptz as starts_at, ${instant(to)}::timestamptz as ends_at),
     first_quarter as (
@@ -88,15 +81,21 @@ async function sumWithin(
        union all
        select c.amount_cents from commissions c
         where c.app_id = ${appId} ${selected} and c.occurred_at >= p.quarters_to and c.occurred_at < p.ends_at) x`;
-  return cents;
 }
 
-/** Returns the sum of the commissions that the filter selects: earnings net of reversals and corrections, US cents. */
+/** Returns the sum of the commissions that the filter selects, of one snapshot: earnings net of reversals and corrections, US cents. */
 export async function readCommissionTotal(sql: Sql, appId: AppId, filter: TotalsFilter): Promise<number> {
   const { from, to } = filter;
-  if (from !== null && from > 0) return await sumWithin(sql, appId, filter, from, to ?? LAST_INSTANT);
-  const everything = await sumOfAllTime(sql, appId, filter);
-  return to === null ? everything : everything - (await sumWithin(sql, appId, filter, to, LAST_INSTANT));
+  const within = (start: number, end: number) => sumWithin(sql, appId, filter, start, end);
+  const everything = () => sumOfAllTime(sql, appId, filter);
+  const sum =
+    from !== null && from > 0
+      ? within(from, to ?? LAST_INSTANT)
+      : to === null
+        ? everything()
+        : sql.fragment`select ((${everything()}) - (${within(to, LAST_INSTANT)}))::bigint as cents`;
+  const { cents } = await sql.one<{ cents: number }>`${sum}`;
+  return cents;
 }
 
 /** Returns the sum of the commissions of a status, of an app or an affiliate. */
