@@ -110,6 +110,18 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     const statement = page.waitForEvent('download');
     await button(page, 'CSV').click();
     expect(await readFile(await (await statement).path(), 'utf8')).toContain(',2400,USD,');
+    // A long month comes in parts.
+    await page.route('**/creator/commissions?**', async (route) => {
+      const isSecond = route.request().url().includes('cursor=second');
+      return await route.fulfill({
+        headers: { 'content-type': 'text/csv', ...(isSecond ? {} : { 'x-next-cursor': 'second' }) },
+        body: `id\r\n${isSecond ? 'b' : 'a'}\r\n`,
+      });
+    });
+    const long = page.waitForEvent('download');
+    await button(page, 'CSV').click();
+    expect(await readFile(await (await long).path(), 'utf8')).toBe('id\r\na\r\nb\r\n');
+    await page.unroute('**/creator/commissions?**');
 
     await goTo(page, 'Payouts');
     const download = page.waitForEvent('download');

@@ -2,12 +2,13 @@ import { Button, Group, NativeSelect, Stack } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { read } from '../api/client.ts';
-import { formatDate, formatMoney, formatMonth, timeZone } from '../format.ts';
+import { AS_CSV, read, readCsv } from '../api/client.ts';
+import { formatCount, formatDate, formatMoney, formatMonth, timeZone } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { saveFile } from '../parts/save-file.ts';
+import { MOST_CSV_ROWS, readWholeCsv } from '../parts/whole-csv.ts';
 import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
 import type { Creator } from './queries.ts';
@@ -54,14 +55,14 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
   );
   const save = useMutation({
     mutationFn: async () => {
-      const csv = await read<Blob>(
-        api.GET('/creator/commissions', {
-          params: { query: { from, to } },
-          headers: { Accept: 'text/csv' },
-          parseAs: 'blob',
-        }) as Promise<{ data?: Blob; error?: unknown; response: Response }>,
+      const { file, isCut } = await readWholeCsv(
+        async (cursor) =>
+          await readCsv(
+            api.GET('/creator/commissions', { params: { query: { from, to, ...cursor } }, ...AS_CSV }),
+          ),
       );
-      saveFile(csv, `statement-${month.key}.csv`);
+      saveFile(file, `statement-${month.key}.csv`);
+      return isCut;
     },
   });
   return (
@@ -94,6 +95,9 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
       </PageHead>
       <Stack gap="lg">
         {save.error !== null && <ErrorBox error={save.error} />}
+        {save.data === true && (
+          <p role="alert">The file has the first {formatCount(MOST_CSV_ROWS)} rows of the month only.</p>
+        )}
         {totals.error !== null && <ErrorBox error={totals.error} retry={() => void totals.refetch()} />}
         <div className="surface" style={{ padding: '16px 20px' }}>
           <dl className="facts">
@@ -122,7 +126,7 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
         </ListView>
         {rows.query.hasNextPage && (
           <p className="quiet" style={{ margin: 0, fontSize: 14 }}>
-            Printing contains the rows that are loaded. The CSV contains up to 10,000.
+            Printing contains the rows that are loaded. The CSV contains all.
           </p>
         )}
       </Stack>

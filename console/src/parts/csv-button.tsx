@@ -2,57 +2,9 @@ import { Button, Text } from '@mantine/core';
 import { formatCount } from '../format.ts';
 import { useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
-import { recordsOf } from './csv-text.ts';
 import { saveFile } from './save-file.ts';
-
-/** A part of a list as CSV, and the cursor of the next part. */
-export interface CsvPart {
-  readonly text: string;
-  readonly nextCursor: string | null;
-}
-
-/** Number of parts that one file has at most: half a million rows. */
-const MOST_PARTS = 50;
-/** Number of rows that the service returns in one part at most. */
-const ROWS_OF_PART = 10_000;
-
-interface Csv {
-  readonly file: Blob;
-  /** Whether the list has more rows than the file. */
-  readonly isCut: boolean;
-}
-
-/** Reads the rows of a list with these ids as CSV: those of the list, with the same columns, of which the first is the id. */
-export async function readSelected(
-  readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>,
-  ids: ReadonlySet<string>,
-): Promise<Blob> {
-  const found: string[] = [];
-  let missing = ids.size;
-  let cursor: string | null = null;
-  for (let part = 0; missing > 0 && part < MOST_PARTS; part += 1) {
-    const { text, nextCursor } = await readPart(cursor === null ? {} : { cursor });
-    const [header = '', ...records] = recordsOf(text);
-    const rows = records.filter((record) => ids.has(record.slice(0, record.indexOf(','))));
-    found.push(...(part === 0 ? [header] : []), ...rows);
-    missing -= rows.length;
-    cursor = nextCursor;
-    if (cursor === null) break;
-  }
-  return new Blob(found, { type: 'text/csv' });
-}
-
-/** Reads the parts of a list as CSV, up to 50. The header line of a later part is left out. */
-async function readAll(readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>): Promise<Csv> {
-  const parts: string[] = [];
-  let cursor: string | null = null;
-  do {
-    const part = await readPart(cursor === null ? {} : { cursor });
-    parts.push(parts.length === 0 ? part.text : part.text.slice(part.text.indexOf('\n') + 1));
-    cursor = part.nextCursor;
-  } while (cursor !== null && parts.length < MOST_PARTS);
-  return { file: new Blob(parts, { type: 'text/csv' }), isCut: cursor !== null };
-}
+import { MOST_CSV_ROWS, readWholeCsv } from './whole-csv.ts';
+import type { CsvPart } from './whole-csv.ts';
 
 /** A button that saves the rows of a list as a file. */
 export function CsvButton({
@@ -63,7 +15,7 @@ export function CsvButton({
   readonly readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>;
 }) {
   const save = useChange(async () => {
-    const { file, isCut } = await readAll(readPart);
+    const { file, isCut } = await readWholeCsv(readPart);
     saveFile(file, `${name}.csv`);
     return isCut;
   });
@@ -74,8 +26,8 @@ export function CsvButton({
       </Button>
       {save.data === true && (
         <Text size="sm" role="alert">
-          The file has the first {formatCount(MOST_PARTS * ROWS_OF_PART)} rows only. Choose a shorter range or
-          more filters to save the others.
+          The file has the first {formatCount(MOST_CSV_ROWS)} rows only. Choose a shorter range or more
+          filters to save the others.
         </Text>
       )}
       {save.error !== null && <ErrorBox error={save.error} />}
