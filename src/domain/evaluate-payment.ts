@@ -85,7 +85,7 @@ export function evaluatePayment(
       // What is bound meanwhile changes nothing for this payment, nor for the user whom its code binds.
       decidedBindingId: inherited === null ? (binding?.bindingId ?? null) : null,
       boundBy: code,
-      furtherKeys: code === null ? [] : furtherKeysOf(payment, binding, key),
+      furtherKeys: code === null ? [] : furtherKeysOf(payment, binding, customerUserId),
     };
   }
 
@@ -111,7 +111,7 @@ export function evaluatePayment(
     binding,
     decidedBindingId: null,
     boundBy: code,
-    furtherKeys: inherited === null ? furtherKeysOf(payment, binding, key) : [],
+    furtherKeys: inherited === null ? furtherKeysOf(payment, binding, customerUserId) : [],
     waitsForUser: false,
     numbered,
     earning,
@@ -145,19 +145,19 @@ function ownerByCode(payment: PaymentSnapshot): Evaluation['boundBy'] | 'ambiguo
 
 /**
  * Returns the keys of a payment that become keys of its customer, whom a code has bound, now or before. A subscription then stays with the
- * creator whose code brought it, also under another anonymous id, and before the sign-in. A key of somebody else is none of them. `key` is
- * bound in place of the user.
+ * creator whose code brought it, also under another anonymous id, and before the sign-in. A key of somebody else is none of them. `bound` is
+ * whom the code binds: a user, who may have the id that a provider made for the customer, or a key.
  */
 function furtherKeysOf(
   { keysToBind }: PaymentSnapshot,
   binding: BindingSnapshot | null,
-  key: KeyToBind | null,
+  bound: string | null,
 ): readonly KeyToBind[] {
   if (binding?.matchMethod !== 'purchase_code') return [];
   return keysToBind.filter(
     (one) =>
       !one.isPayment &&
-      one !== key &&
+      one.userKey !== bound &&
       one.users.every(({ attributionId }) => attributionId === binding.attributionId),
   );
 }

@@ -91,6 +91,15 @@ describe('a payment with the code of a creator', () => {
     });
   });
 
+  // @promise code-binds
+  test('binds a user once whose id is also that of a key of the payment', () => {
+    expect(evaluatePayment({ ...withKeys, candidates: [candidate(phone.userKey)] })).toMatchObject({
+      customerUserId: phone.userKey,
+      boundBy: { key: null },
+      furtherKeys: [subscription],
+    });
+  });
+
   // @promise code-binds-key
   test('without a subscription binds itself, and no other payment of the customer', () => {
     expect(evaluatePayment({ ...withCode, keysToBind: [purchase] })).toMatchObject({

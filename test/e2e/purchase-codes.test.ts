@@ -115,6 +115,27 @@ describe('a purchase with a code', () => {
   });
 
   // @promise code-binds
+  test('earns for a customer whom another provider knows by the id that the first one made, in any order', async () => {
+    await registered({ namespace: 'app_store', value: 'SPRING20' });
+    const secret = await connectProvider(founder, 'superwall');
+    for (const isLater of [false, true]) {
+      const [id, transactionId] = [`$RCAnonymousID:${randomUUID()}`, randomUUID()];
+      const money = { usd: 10, occurredAt: Date.now() - 2 * MINUTE_MS, transactionId };
+      const sale = revenuecatEvent({ ...money, userId: id, extra: { offer_code: 'SPRING20' } });
+      const named = superwallEvent({ ...money, userId: id });
+      const send = [
+        async () => await founder.revenuecat(bodyOf(sale)),
+        async () => await deliver(founder, 'superwall', named, secret),
+      ];
+      for (const post of isLater ? send.toReversed() : send) expect((await post()).status).toBe(200);
+      await eventually('the payment earns', async () =>
+        (await commissions()).some(({ customerUserId }) => customerUserId === id),
+      );
+    }
+    expect(await commissions()).toHaveLength(2);
+  });
+
+  // @promise code-binds
   test('binds the same one of the users whom its events name in different places, in any order', async () => {
     await registered({ namespace: 'app_store', value: 'PLACES' });
     const at = Date.now() - MINUTE_MS;
