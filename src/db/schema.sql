@@ -3109,11 +3109,17 @@ CREATE OR REPLACE FUNCTION count_with_giver()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  root text;
 begin
   if new.counts_with is null and exists (
        select from user_transfers
         where app_id = new.app_id and customer_user_id = new.customer_user_id and role = 'receiver') then
     new.counts_with := binding_of_giver(new.app_id, new.customer_user_id, new.attribution_id);
+  end if;
+  if new.counts_with is not null then
+    select coalesce(b.counts_with, b.id::text) into root from bindings b where b.id = new.counts_with for no key update;
+    new.counts_with := coalesce(root, new.counts_with);
   end if;
   return new;
 end $function$;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
 import { addMonths } from '../../src/domain/calendar.ts';
 import type { PolicyTerms } from '../../src/domain/policy.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
@@ -577,6 +578,35 @@ describe('what a review broke', () => {
       const rows = await commissions();
       return rows.reduce((sum, { amountCents }) => sum + amountCents, 0) === 10_000;
     });
+  });
+
+  // @promise policy-numbers
+  test('whom a transfer binds while another one moves the giver counts with whom the giver does', async () => {
+    const device = await founder.install();
+    const [root, giver, receiver] = ['root', 'giver', 'receiver'].map((name) => `${name}-${randomUUID()}`);
+    for (const user of [root, giver]) await founder.identify(device, user ?? '');
+    const idOf = async (user = '') =>
+      await service.sql.one<{ id: string; countsWith: string | null; attributionId: string }>`
+        select id, counts_with, attribution_id from bindings where app_id = ${founder.app.id} and customer_user_id = ${user}`;
+    const first = await idOf(root);
+    const { id, attributionId } = await idOf(giver);
+    let bound: Promise<unknown> = Promise.resolve();
+    await service.sql.transaction(async (tx) => {
+      await tx`update bindings set counts_with = ${first.id} where id = ${id}`;
+      bound = service.sql`
+        insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, counts_with)
+        values (${newId('binding')}, ${founder.app.id}, ${receiver ?? ''}, ${attributionId}, now(), ${id})`;
+      await eventually(
+        'the new binding waits',
+        async () =>
+          (
+            await service.sql`
+            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query ~ 'insert into bindings'`
+          ).length > 0,
+      );
+    });
+    await bound;
+    expect(await idOf(receiver)).toMatchObject({ countsWith: first.id });
   });
 
   // @promise policy-numbers
