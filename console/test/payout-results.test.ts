@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { expectConsistentLedger } from '../../test/support/consistent-ledger.ts';
 import { eventually } from '../../test/support/eventually.ts';
+import { waitForPayees } from '../../test/support/payout-runs.ts';
 import { button, checkPage, PHONE, row, title } from './browser.ts';
 import { payees } from './payees.ts';
 import { describeInBrowser } from './suite.ts';
@@ -158,6 +159,41 @@ describeInBrowser('what became of the money of a payout run', ({ service, signed
       expect(problems(/status of 403/)).toEqual([]);
     },
   );
+
+  test('a founder who uploaded one of the files marks its payouts alone', async () => {
+    const founder = await founderWithKey();
+    const ada = await earn(founder, 'Ada', 9_000);
+    await earn(founder, 'Bea', 5_000);
+    const set = await fetch(`${service.url}/apps/${founder.appId}/affiliates/${ada}/payee`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${founder.key}` },
+      body: JSON.stringify({ method: 'paypal', recipient: { email: 'ada@example.com' } }),
+    });
+    expect(set.status).toBe(200);
+    await waitForPayees(service.database.url);
+    const paid = await payAll(founder);
+    const { page, problems } = await signIn(founder, PHONE);
+    await page.goto(pathOf(founder, paid.id));
+    await fileOf(page);
+    await page.getByText('Downloaded 1 time.').waitFor();
+    await open(page, founder, 'Mark all as sent …');
+    const payouts = dialog(page).getByLabel('Payouts');
+    expect(await payouts.inputValue()).toBe('other');
+    expect(await payouts.locator('option').allInnerTexts()).toEqual([
+      'All: 2 payouts, $140.00',
+      'PayPal: 1 payout, $90.00',
+      'Another way: 1 payout, $50.00',
+    ]);
+    await payouts.selectOption('paypal');
+    await dialog(page).getByText('A file with some of these was never downloaded.').waitFor();
+    await checkPage(page, 'run-mark-some');
+    await payouts.selectOption('other');
+    await inDialog(page, 'Mark as sent').click();
+    await page.getByText('1 payout is marked as sent.').waitFor();
+    await row(region(page, 'Creators'), /Bea.*Booked.*Sent/).waitFor();
+    expect(await page.getByRole('row', { name: /Ada.*Sent/ }).count()).toBe(0);
+    expect(problems()).toEqual([]);
+  });
 
   test('a founder sees what a report contradicts, and what to do, and sends nothing again until that is decided', async () => {
     const founder = await founderWithKey();

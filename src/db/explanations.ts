@@ -72,7 +72,10 @@ async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<Explaine
     select c.id as commission_id, c.event_id, c.kind, c.status, c.rate_bps, c.rate_source,
            c.base_cents, c.amount_cents, c.occurred_at, c.due_at, c.payout_id, ${shownPolicyOf(sql)} as policy, c.policy_inputs,
            case when c.policy_inputs is not null
-                then (select scope from policy_in_effect(c.app_id, c.affiliate_id, paid_at(p))) end as policy_scope
+                -- An earlier version took that of the provider's time.
+                then (select i.scope from (values (1, paid_at(p)), (2, c.occurred_at)) t (rank, at)
+                       cross join lateral policy_in_effect(c.app_id, c.affiliate_id, t.at) i
+                       where i.version_id = c.policy_version_id order by t.rank limit 1) end as policy_scope
       from commissions c join payments p on p.id = c.payment_id where c.payment_id = ${paymentId} order by c.created_at, c.id`;
   return rows.map(({ policy, policyScope, policyInputs, ...row }) => ({
     ...row,

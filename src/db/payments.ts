@@ -5,7 +5,8 @@ import { CUSTOMER_KEY } from '../domain/payment-snapshot.ts';
 import type { PaymentSnapshot } from '../domain/payment-snapshot.ts';
 import { standingOf } from '../domain/payment-rows.ts';
 import type { PaymentRow, RowStanding } from '../domain/payment-rows.ts';
-import { componentsOf, paidAt, policyOf, ruleOf } from './policy-snapshot.ts';
+import { MOST_SKEW_MS } from '../domain/time.ts';
+import { componentsOf, policyOf, ruleOf } from './policy-snapshot.ts';
 import { codeOwnersOf, keysToBindOf, withNewIds } from './code-owners.ts';
 import { isRunningTotal } from './running-totals.ts';
 import { instant } from './sql.ts';
@@ -202,6 +203,10 @@ function bindingObject(sql: Statements): Fragment {
       'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
       'affiliateRateBps', f.default_commission_rate_bps, 'policy', ${policyOf(sql)})`;
 }
+
+/** When a payment `p` with its event `e` was made at the latest (`paidAtOf`). */
+const paidAt = (sql: Statements): Fragment =>
+  sql.fragment`least(p.occurred_at, e.received_at + interval '1 millisecond' * ${MOST_SKEW_MS}::int)`;
 
 /** The rate of a currency on the day of a payment `p`, otherwise the latest of the seven days before. */
 function rateOnPaymentDay(sql: Statements, currency: Fragment): Fragment {

@@ -107,7 +107,7 @@ export async function draftScheduledRun(sql: Sql, appId: AppId, now: number): Pr
       if (done !== undefined) return 'not_due';
       const inTheWay = await tx.maybe`
         select from payout_runs
-         where app_id = ${appId} and (status = 'approved' or status = 'draft' and scheduled_month is null and expires_at > now())`;
+         where app_id = ${appId} and (status = 'approved' or status = 'draft' and scheduled_month is null and item_count > 0 and expires_at > now())`;
       if (inTheWay !== undefined) return 'waits';
       const { minimumCents, withoutPayee } = app.schedule;
       const order = { kind: 'pay', minimumCents, includesWithoutPayee: withoutPayee === 'include' } as const;

@@ -1,11 +1,9 @@
 import { PAYMENT_KINDS } from '../domain/events.ts';
 import type { BindingId } from '../domain/ids.ts';
-import { MOST_SKEW_MS } from '../domain/time.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
-/** When a payment `p` with its event `e` was made at the latest: `paidAtOf`, and `paid_at` without the event. */
-export const paidAt = (sql: Statements): Fragment =>
-  sql.fragment`least(p.occurred_at, e.received_at + interval '1 millisecond' * ${MOST_SKEW_MS}::int)`;
+/** The instant whose policies count for a payment `p` with its event `e`: as `paid_at`, which looks the event up. */
+export const termsAt = (sql: Statements): Fragment => sql.fragment`least(p.occurred_at, e.created_at)`;
 
 /**
  * The `PolicyContext` of a binding `b` with its affiliate `f`, for a payment `p` with its event `e` and its `app`. Null before the app's first policy is in
@@ -15,7 +13,7 @@ export function policyOf(sql: Statements): Fragment {
   return sql.fragment`
     case when app.policies_from <= now()
          then policy_context(b.id, b.counts_with, b.first_paid_at is not null, p.app_id,
-                             case when app.assigns_policies_to_creators then f.id end, ${paidAt(sql)}) end`;
+                             case when app.assigns_policies_to_creators then f.id end, ${termsAt(sql)}) end`;
 }
 
 /** The `StatedComponents` of a payment `p` with its references. Empty before the app's first policy is in effect. */

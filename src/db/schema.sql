@@ -3016,7 +3016,7 @@ AS $function$
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
         and y.payment_ref = n.ref collate "default" offset 0) x
   union
-  select x.namespace, x.value, x.used_at, not exists (
+  select x.namespace, x.value, least(x.used_at, x.created_at), not exists (
            select from users_of_key(p.app_id, k.user_key, k.source) u
             cross join lateral (
               select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b)
@@ -4121,7 +4121,7 @@ CREATE OR REPLACE FUNCTION paid_at(p payments)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  select least(p.occurred_at, e.received_at + interval '1 minute') from events e where e.id = p.event_id
+  select least(p.occurred_at, e.created_at) from events e where e.id = p.event_id
 $function$;
 
 CREATE OR REPLACE FUNCTION payment_is_valid(p payments)

@@ -216,7 +216,8 @@ function* signsOfRun(run: RunFacts, now: number): Generator<Sign> {
   const { id, status, totalCents, itemCount, scheduledMonth, createdAt, expiresAt, approvedAt, advancedAt } =
     run;
   const waitsMs = scheduledMonth === null ? DRAFT_WAITS_MS : 0;
-  if (status === 'draft' && now - createdAt > waitsMs && now < expiresAt)
+  // Nobody can approve an empty one.
+  if (status === 'draft' && itemCount > 0 && now - createdAt > waitsMs && now < expiresAt)
     yield {
       rule: 'draft_waiting',
       subject: id,

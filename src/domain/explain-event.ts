@@ -228,7 +228,8 @@ function attributePayment(
   }
   // A payment has no cause before its first evaluation. Its event has one from the beginning.
   const cause = payment.likelyCause ?? event.likelyCause ?? 'processing';
-  const { occurredAt: paidAt, attributionWindowDays } = payment;
+  const { attributionWindowDays } = payment;
+  const paidAt = paidAtOf({ occurredAt: payment.occurredAt, receivedAt });
   const facts = cause === 'outside_attribution_window' ? { users, paidAt, attributionWindowDays } : { users };
   const ofKey = attributableKey === null ? {} : { attributableKey };
   const hasCreator = users.some(({ attribution }) => attribution !== null);
@@ -237,11 +238,7 @@ function attributePayment(
   const ofCode = codes.map((code) => codeSentence(code, hasCreator));
   const isBeforeWord =
     cause === 'outside_attribution_window' &&
-    users.some(
-      ({ attribution }) =>
-        attribution?.matchMethod === 'manual' &&
-        paidAtOf({ occurredAt: paidAt, receivedAt }) < attribution.touchedAt,
-    );
+    users.some(({ attribution }) => attribution?.matchMethod === 'manual' && paidAt < attribution.touchedAt);
   const explanation = [
     isBeforeWord ? BEFORE_MANUAL_ATTRIBUTION : CAUSE_EXPLANATIONS[cause],
     ...ofCode,

@@ -69,9 +69,17 @@ export interface Consequence {
   readonly isConflict: boolean;
 }
 
-/** Whether a reference can tell a transfer of an item apart: not the key of the item, and not a word such as "none". */
+/** The numbers of rows: another report has the same ones for other transfers. */
+const ROW_NUMBER = /^\d{1,5}$/;
+
+/**
+ * Whether a reference can tell a transfer of an item apart: not the number of a row, not the key of the item, and not a word such as
+ * "none".
+ */
 export const tellsTransfer = (reference: string, itemId: string): boolean =>
-  /[1-9]/.test(reference) && !reference.toLowerCase().includes(wiseKeyOf(itemId));
+  !ROW_NUMBER.test(reference) &&
+  /[1-9]/.test(reference) &&
+  !reference.toLowerCase().includes(wiseKeyOf(itemId));
 
 /** Returns items of a run without the references that tell no transfer apart: those of several items, as of a whole batch, among them. */
 export function withTransferReferences<T extends StatedItem & { readonly id: string }>(

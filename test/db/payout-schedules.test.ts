@@ -180,6 +180,15 @@ describe('a payout schedule', () => {
     expect((await approve(another)).status).toBe(202);
   });
 
+  test('an empty draft of a person, which nobody can approve, is replaced', async () => {
+    await setSchedule();
+    await madeLongAgo();
+    const { body: own } = await call<Run>('POST', '/payout-runs', { withoutPayee: 'include' });
+    await earn();
+    expect(await draftAt('2026-11-15T12:00:00Z')).toBe('drafted');
+    expect(await runs()).toMatchObject([{ status: 'draft' }, { id: own.id, status: 'cancelled' }]);
+  });
+
   test('a draft of a person that has expired is replaced', async () => {
     await setSchedule();
     await madeLongAgo();

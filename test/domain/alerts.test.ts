@@ -277,6 +277,7 @@ describe('other rules', () => {
     ['a draft of a day', START + DAY_MS, { runs: [run()] }],
     ['a draft that the schedule makes at this moment', START, { runs: [run({ scheduledMonth: '2026-05' })] }],
     ['a draft that has expired', START + 7 * DAY_MS, { runs: [run()] }],
+    ['a draft of nobody', START + 2 * DAY_MS, { runs: [run({ itemCount: 0, totalCents: 0 })] }],
     ['a run that was approved within the hour', START + HOUR_MS, { runs: [approved] }],
     [
       'a run that advances',

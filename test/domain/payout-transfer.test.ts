@@ -295,8 +295,9 @@ describe('what a payment service reports of a payout', () => {
   test.each([
     ['T9', true],
     ['4KX71203LM9901842', true],
-    ['1', true],
-    ['9', true],
+    ['1', false],
+    ['10000', false],
+    ['100000', true],
     ['batch of 10', true],
     ['', false],
     ['none', false],

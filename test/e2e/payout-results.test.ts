@@ -123,6 +123,22 @@ describe('the payouts of a run', () => {
   });
 
   // @promise add-payout-run-transfers
+  test('are stated as sent by the method of their files, when only those were uploaded', async () => {
+    await runs.setPayee(ben, { method: 'paypal', recipient: { email: 'ben@example.com' } });
+    await waitForPayees(service.database.url);
+    const run = await runs.run();
+    const mark = async (method?: string) =>
+      await founder.ok<{ sentCount: number }>('POST', `${base}/payout-runs/${run.id}/transfers`, {
+        state: 'sent',
+        ...(method !== undefined && { method }),
+      });
+    expect(await mark('wise')).toEqual({ sentCount: 0 });
+    expect(await mark('paypal')).toEqual({ sentCount: 1 });
+    expect(await statesOf(run)).toEqual([null, 'sent', null]);
+    expect(await mark()).toEqual({ sentCount: 2 });
+  });
+
+  // @promise add-payout-run-transfers
   test('are stated as sent in one call, but for those about which something was stated, once', async () => {
     const draft = await runs.draft();
     expect(await markSent(draft)).toMatchObject({ status: 409, body: { code: 'payout_run_not_settled' } });

@@ -1144,7 +1144,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * States that the money of all payouts of a run was sent.
+         * States that the money of the payouts of a run was sent: of all, or of those in the files of one method.
          * @description Of payouts about which something was stated since their file, nothing is stated. Calling it again states nothing more.
          *
          *     Requires an account key with the permission `payout`.
@@ -4450,13 +4450,18 @@ export interface components {
              */
             name: string;
         };
-        /** @description A statement about all payouts of a run. */
+        /** @description A statement about the payouts of a run. */
         NewPayoutRunTransfers: {
             /**
-             * @description All money of the run left.
+             * @description The money left.
              * @constant
              */
             state: "sent";
+            /**
+             * @description Only of the payouts in the files of this method, such as those that were uploaded. Default: of all.
+             * @enum {string}
+             */
+            method?: "paypal" | "wise" | "other";
             /**
              * @description The reference of the bank or the payment service.
              * @example 2026-06-15/17
@@ -6332,7 +6337,7 @@ export interface components {
             /** @description How the user came to the affiliate: by a device, with the `claim_token` of a click, a `code` that was entered, or `deferred` by the address of a click; by the `purchase_code` of a payment; or `manual`, because somebody said so. Null for an entry. */
             matchMethod: ("claim_token" | "code" | "deferred" | "purchase_code" | "manual") | null;
             /**
-             * @description When the customer paid, or the time of the refund, dispute or entry. Epoch milliseconds.
+             * @description When the customer paid, as the provider states it (a renewal may be dated up to a day ahead), or the time of the refund, dispute or entry. Epoch milliseconds.
              * @example 1781524800000
              */
             occurredAt: number;
@@ -9371,7 +9376,7 @@ export interface components {
                      */
                     amountCents: number;
                     /**
-                     * @description When the customer paid, or the time of the refund, dispute or entry. Epoch milliseconds.
+                     * @description When the customer paid, as the provider states it (a renewal may be dated up to a day ahead), or the time of the refund, dispute or entry. Epoch milliseconds.
                      * @example 1781524800000
                      */
                     occurredAt: number;

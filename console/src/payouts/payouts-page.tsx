@@ -192,7 +192,7 @@ function DuePart({ appId }: { readonly appId: string }) {
   return (
     <Stack gap="xl">
       {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
-      {run != null && <OpenRun appId={appId} run={run} />}
+      {run != null && run.itemCount > 0 && <OpenRun appId={appId} run={run} />}
       <ReturnedMoney appId={appId} open={run ?? null} />
       <Section
         id="due"

@@ -26,11 +26,11 @@ const REFUSALS: Readonly<Record<string, { readonly title: string; readonly next:
   },
   another_approver_needed: {
     title: 'Nothing was paid: another key has to approve this run',
-    next: 'The key that drafted it, or set a payee in it, cannot approve it. Ask somebody with a key of their own, or change that in the settings.',
+    next: 'Who drafted it, or lately set the schedule, a payee or the address of a creator in it, cannot approve it. Ask somebody with a key of their own, or change that in the settings.',
   },
   payout_run_in_progress: {
-    title: 'Nothing was drafted: a run is being paid',
-    next: 'Draft again when it has ended. To end it now, open it and choose “Pay nobody further”.',
+    title: 'Nothing was drafted: another draft is being made, or a run is being paid',
+    next: 'Try again in a moment. If a run is being paid, draft again when it has ended. To end it now, open it and choose “Pay nobody further”.',
   },
   payout_run_not_settled: {
     title: 'Nothing was marked: the run is not settled',

@@ -1,5 +1,5 @@
 import { Group, Text } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatCountOf, formatMoney } from '../format.ts';
@@ -8,6 +8,7 @@ import { ErrorBox } from '../parts.tsx';
 import { saveFile } from '../parts/save-file.ts';
 import { DownloadButton } from './csv-download.tsx';
 import { PAYOUT_KEYS } from './keys.ts';
+import { useRunFiles } from './runs.ts';
 import { METHODS } from './words.ts';
 import type { Run } from './words.ts';
 
@@ -30,14 +31,7 @@ function Downloads({ file: { downloadCount, erased } }: { readonly file: File })
 /** The files of a settled run for the payment services. */
 export function RunFiles({ appId, run }: { readonly appId: string; readonly run: Run }) {
   const client = useQueryClient();
-  const queryKey = PAYOUT_KEYS.runFiles(appId, run.id);
-  const files = useQuery({
-    queryKey,
-    queryFn: async () =>
-      await read(
-        api.GET('/apps/{appId}/payout-runs/{runId}/files', { params: { path: { appId, runId: run.id } } }),
-      ),
-  });
+  const files = useRunFiles(appId, run.id);
   const save = async (file: File) => {
     const path = { appId, runId: run.id, fileId: file.id };
     const call = api.POST('/apps/{appId}/payout-runs/{runId}/files/{fileId}/download', {
@@ -45,7 +39,7 @@ export function RunFiles({ appId, run }: { readonly appId: string; readonly run:
       parseAs: 'blob',
     });
     saveFile(await read(call), `${run.id}-${file.method}-${file.part}.csv`);
-    await client.invalidateQueries({ queryKey });
+    await client.invalidateQueries({ queryKey: PAYOUT_KEYS.runFiles(appId, run.id) });
   };
   if (files.error !== null) return <ErrorBox error={files.error} retry={() => void files.refetch()} />;
   if (files.data === undefined || files.data.items.length === 0) return null;

@@ -40,7 +40,8 @@ function ResendForm({
     <Steps appId={appId} change={draft} keep="Cancel" action="Draft it" onSend={send} onClose={onClose}>
       <Text size="sm">
         These payouts stay as they are: their commissions were paid. The run puts them into new files, to the
-        payees that creators have now. Correct a wrong payee first, on the page of the creator.
+        payees that creators have now. Correct a wrong payee first, on the page of the creator: a new payee
+        counts after some days, and until then a run leaves the creator out.
       </Text>
       <Text size="sm">A draft sends nothing. You look at it, and then approve it, or not.</Text>
       {open?.status === 'draft' && (

@@ -1,16 +1,18 @@
-import { Alert, Button, Group, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Group, NativeSelect, Text, TextInput } from '@mantine/core';
 import { useCallback, useState } from 'react';
 import { api, given, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCountOf } from '../format.ts';
+import { formatCountOf, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { AskToPay, watchRaise } from './raise-form.tsx';
 import { Steps } from './run-dialogs.tsx';
 import { ReportForm } from './run-report.tsx';
 import type { Report } from './run-report.tsx';
-import { useMoneyChanged } from './runs.ts';
+import { useMoneyChanged, useRunFiles } from './runs.ts';
+import { METHODS } from './words.ts';
 import type { Run } from './words.ts';
 
 interface FormProps {
@@ -22,6 +24,41 @@ interface FormProps {
   readonly onClose: () => void;
 }
 
+type File = Schemas['PayoutFile'];
+
+/** Payouts of which one statement can be made. */
+interface Choice {
+  readonly value: 'all' | File['method'];
+  readonly label: string;
+  /** Whether all their files were downloaded. */
+  readonly isDownloaded: boolean;
+}
+
+/** Returns what a founder chooses from: all payouts, and those of each method. Empty with one method. */
+function choicesOf(files: readonly File[]): readonly Choice[] {
+  const methods = [...new Set(files.map(({ method }) => method))];
+  if (methods.length < 2) return [];
+  const choiceOf = (value: Choice['value'], name: string, chosen: readonly File[]) => {
+    const count = chosen.reduce((sum, { rowCount }) => sum + rowCount, 0);
+    const cents = chosen.reduce((sum, { totalCents }) => sum + totalCents, 0);
+    return {
+      value,
+      label: `${name}: ${formatCountOf(count, 'payout')}, ${formatMoney(cents)}`,
+      isDownloaded: chosen.every(({ downloadCount }) => downloadCount > 0),
+    };
+  };
+  return [
+    choiceOf('all', 'All', files),
+    ...methods.map((method) =>
+      choiceOf(
+        method,
+        METHODS[method],
+        files.filter((file) => file.method === method),
+      ),
+    ),
+  ];
+}
+
 function MarkAllForm({
   appId,
   run,
@@ -31,9 +68,19 @@ function MarkAllForm({
   onDone,
   onClose,
 }: FormProps & { readonly reference: string; readonly onReference: (reference: string) => void }) {
+  const files = useRunFiles(appId, run.id);
+  const choices = choicesOf(files.data?.items ?? []);
+  const [chosen, setChosen] = useState<Choice['value'] | null>(null);
+  const choice =
+    choices.find(({ value }) => value === chosen) ??
+    choices.find(({ isDownloaded }) => isDownloaded) ??
+    choices.at(0);
   const body = {
     state: 'sent' as const,
-    ...given({ reference: reference.trim() === '' ? undefined : reference.trim() }),
+    ...given({
+      method: choice === undefined || choice.value === 'all' ? undefined : choice.value,
+      reference: reference.trim() === '' ? undefined : reference.trim(),
+    }),
   };
   const key = useIdempotencyKey(body);
   const moneyChanged = useMoneyChanged(appId);
@@ -63,6 +110,17 @@ function MarkAllForm({
       <Text size="sm">
         You uploaded the files, and the money left. Payouts that are marked already stay as they are.
       </Text>
+      {choices.length > 0 && (
+        <NativeSelect
+          label="Payouts"
+          data={choices.map(({ value, label }) => ({ value, label }))}
+          value={choice?.value ?? 'all'}
+          onChange={(event) => setChosen(event.currentTarget.value as Choice['value'])}
+        />
+      )}
+      {choice?.isDownloaded === false && (
+        <Text size="sm">A file with some of these was never downloaded.</Text>
+      )}
       <TextInput
         label="Reference"
         description="Of the bank or the payment service, for all of them. May be empty."

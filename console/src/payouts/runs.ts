@@ -91,3 +91,12 @@ export const useUnpaid = (appId: string, run: Run) =>
     // Nothing changes after the end.
     staleTime: Infinity,
   });
+
+/** The files of a settled run. */
+export function useRunFiles(appId: string, runId: string) {
+  return useQuery({
+    queryKey: PAYOUT_KEYS.runFiles(appId, runId),
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/payout-runs/{runId}/files', { params: { path: { appId, runId } } })),
+  });
+}

@@ -1,6 +1,7 @@
 import { PAYMENT_KINDS } from '../../domain/events.ts';
 import type { AppId } from '../../domain/ids.ts';
 import type { Fragment, Sql } from '../sql.ts';
+import { termsAt } from '../policy-snapshot.ts';
 import { byPages, byStatement, rounded } from './check.ts';
 import type { LedgerCheck } from './check.ts';
 
@@ -32,11 +33,11 @@ const afterMonths = (sql: Sql, months: Fragment): Fragment => sql.fragment`
   ((n.first_paid_at at time zone 'UTC') + ${months} * interval '1 month')`;
 
 /**
- * Whether an earning `c` took the terms of `paid_at`. Earlier versions, which may run until the end of an upgrade, took those of the
- * provider's time, and nobody knew then what would take effect until that time.
+ * Whether an earning `c` took the terms of the instant `paid.at`. Earlier versions, which may run until the end of an upgrade, took those of
+ * the provider's time, and nobody knew then what would take effect until that time.
  */
 const isByTimeOfPayment = (sql: Sql): Fragment => sql.fragment`
-  (c.occurred_at <= c.created_at
+  (paid.at = c.occurred_at
    or c.created_at > (select m.run_on + interval '1 day' from migrations m where m.name = '0204_payments_dated_ahead'))`;
 
 /** Whether an app has policies: without them, nothing is read. */
@@ -79,6 +80,8 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
       select c.id::text
         from page c
         join payments p on p.id = c.payment_id
+        join events e on e.id = p.event_id
+       cross join lateral (select ${termsAt(sql)} as at offset 0) paid
         join policy_versions v on v.id = c.policy_version_id
         left join payment_numbers n on n.payment_id = c.payment_id
        cross join lateral (select (c.policy_inputs->>'monthsSinceFirst')::int as months) m
@@ -91,7 +94,7 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
               -- The row of a whole invoice has the rule of the part that earned before it.
               or (n.counts_as is null and c.rule_index is distinct from (select min(a.index) from (${applyingRules(sql)}) a))
               or (n.counts_as is null and ${isByTimeOfPayment(sql)} and c.policy_version_id is distinct from (
-                    select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, paid_at(p)) i)))`,
+                    select i.version_id::text from policy_in_effect(c.app_id, c.affiliate_id, paid.at) i)))`,
   ),
   byPages(
     'policy_earnings_count_what_was_stated',
@@ -129,16 +132,16 @@ export const POLICY_CHECKS: readonly LedgerCheck[] = [
     (sql) => sql.fragment`
       select c.id::text
         from page c
+        join apps a on a.id = c.app_id and a.policies_from <= c.occurred_at
         join payments p on p.id = c.payment_id
-       cross join lateral (select paid_at(p) as at) paid
-        join apps a on a.id = c.app_id and a.policies_from <= paid.at
+        join events e on e.id = p.event_id
+       cross join lateral (select ${termsAt(sql)} as at offset 0) paid
        -- A number that is taken over is that of a part, with its terms.
        cross join lateral (
          select n.payment_id from payment_numbers n where n.payment_id = c.payment_id and n.counts_as is null offset 0) n
        cross join lateral policy_in_effect(c.app_id, c.affiliate_id, paid.at) i
        where c.kind = 'earning' and c.rate_source in ('app', 'affiliate') and ${isByTimeOfPayment(sql)}
-         -- One that is dated ahead may be evaluated up to a minute before.
-         and (c.occurred_at <= c.created_at or a.policies_from < c.created_at - interval '1 minute')
+         and a.policies_from <= paid.at
          -- It was written after the policy took effect, and so after it was known.
          and n.payment_id is not null and (c.rate_source = 'app' or i.scope = 'affiliate')
          and c.created_at > (select min(v.created_at) from policy_versions v where v.id = i.version_id)`,

@@ -1,8 +1,7 @@
--- A payment that its provider dates ahead, as RevenueCat does for renewals, was made when its webhook arrived, or a minute later at most
--- (`paidAtOf`). Policies, groups and codes of after that do not count for it: nothing takes effect within a minute after its commit, so
--- each of its evaluations sees the same ones.
+-- A payment that its provider dates ahead, as RevenueCat does for renewals, was made when its event was stored, at the latest. What takes effect
+-- after that, by the same clock, does not count for it: a policy, a group, a code. So each of its evaluations sees the same ones.
 create function paid_at(p payments) returns timestamptz language sql stable parallel safe as $$
-  select least(p.occurred_at, e.received_at + interval '1 minute') from events e where e.id = p.event_id
+  select least(p.occurred_at, e.created_at) from events e where e.id = p.event_id
 $$;
 
 create or replace function code_owners(p payments, row_ids text[], refs text[]) returns jsonb language sql stable parallel safe as $$
@@ -50,7 +49,7 @@ returns table (namespace text, value text, used_at timestamptz, is_free boolean)
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
         and y.payment_ref = n.ref collate "default" offset 0) x
   union
-  select x.namespace, x.value, x.used_at, not exists (
+  select x.namespace, x.value, least(x.used_at, x.created_at), not exists (
            select from users_of_key(p.app_id, k.user_key, k.source) u
             cross join lateral (
               select * from bindings z where z.app_id = p.app_id and z.customer_user_id = u.customer_user_id offset 0) b)

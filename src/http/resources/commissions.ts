@@ -76,7 +76,9 @@ export const commission = z
     source: orNull(enums.provider, NO_PAYMENT),
     customerUserId: orNull(presentedUserId, NO_PAYMENT),
     matchMethod: orNull(enums.attributionMethod, NO_PAYMENT),
-    occurredAt: epochMs('When the customer paid, or the time of the refund, dispute or entry.'),
+    occurredAt: epochMs(
+      'When the customer paid, as the provider states it (a renewal may be dated up to a day ahead), or the time of the refund, dispute or entry.',
+    ),
     dueAt: epochMs(
       'When it can be paid: the time of the payment plus the hold period, or what the entry states.',
     ),

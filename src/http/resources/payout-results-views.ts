@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { PAYOUT_FILE_METHODS } from '../../domain/payout-run.ts';
 import { REPORT_OUTCOMES, REPORTED_STATES } from '../../domain/payout-report.ts';
 import type { ReportedState } from '../../domain/payout-report.ts';
 import { cents, count, epochMs, idOf, nameOfAffiliate, orNull, textField, textsLike } from '../fields.ts';
@@ -134,10 +135,16 @@ export const runResults = z
 
 export const sentMark = z
   .strictObject({
-    state: z.literal('sent').describe('All money of the run left.'),
+    state: z.literal('sent').describe('The money left.'),
+    method: z
+      .enum(PAYOUT_FILE_METHODS)
+      .describe(
+        'Only of the payouts in the files of this method, such as those that were uploaded. Default: of all.',
+      )
+      .optional(),
     reference: transferReference.optional(),
   })
-  .meta({ id: 'NewPayoutRunTransfers', description: 'A statement about all payouts of a run.' });
+  .meta({ id: 'NewPayoutRunTransfers', description: 'A statement about the payouts of a run.' });
 
 const returns = {
   count: count('The number of all.'),

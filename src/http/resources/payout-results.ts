@@ -61,7 +61,8 @@ export const payoutResultRoutes = [
     path: '/apps/:appId/payout-runs/:runId/transfers',
     caller: accountApp('payout'),
     operationId: 'addPayoutRunTransfers',
-    summary: 'States that the money of all payouts of a run was sent.',
+    summary:
+      'States that the money of the payouts of a run was sent: of all, or of those in the files of one method.',
     description:
       'Of payouts about which something was stated since their file, nothing is stated. Calling it again states nothing more.',
     ids: { runId: 'payoutRun' },
@@ -75,17 +76,19 @@ export const payoutResultRoutes = [
     },
     handler: async ({ deps, caller, app, ids, body }) => {
       const { accountId, keyId } = caller;
+      const isMeant = (item: FiledItem) =>
+        isUnmarked(item) && (body.method === undefined || item.method === body.method);
       const items = await stateTransfers<never>(
         deps.patientSql,
         { appId: app.id, runId: ids.runId, accountId, keyId },
         (all) =>
           new Map(
             all
-              .filter(isUnmarked)
+              .filter(isMeant)
               .map(({ id }) => [id, { statements: ['sent'], others: [], reference: body.reference ?? null }]),
           ),
       );
-      return { sentCount: settledOrThrow(items).filter(isUnmarked).length };
+      return { sentCount: settledOrThrow(items).filter(isMeant).length };
     },
   }),
 
