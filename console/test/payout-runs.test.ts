@@ -321,7 +321,9 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     await stopPayouts(service.sql);
     try {
       await inDialog(page, 'Draft it').click();
-      await dialog(page).getByText('Nothing was drafted: another draft is being made, or a run is being paid').waitFor();
+      await dialog(page)
+        .getByText('Nothing was drafted: another draft is being made, or a run is being paid')
+        .waitFor();
       await dialog(page).getByText('choose “Pay nobody further”').waitFor();
       await dialog(page).getByRole('link', { name: 'All payout runs' }).click();
       await row(page, /Being paid 0 of 1 creator is settled/).waitFor();
@@ -357,7 +359,9 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
       await atOnce.click();
       await page.getByLabel('Key that may pay').fill(founder.key);
       await inDialog(page, 'Continue').click();
-      await dialog(page).getByText('Nothing was drafted: another draft is being made, or a run is being paid').waitFor();
+      await dialog(page)
+        .getByText('Nothing was drafted: another draft is being made, or a run is being paid')
+        .waitFor();
       await atOnce.waitFor({ state: 'hidden' });
       await inDialog(page, 'Cancel').click();
       await dialog(page).waitFor({ state: 'hidden' });
