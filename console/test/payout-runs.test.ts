@@ -301,6 +301,16 @@ describeInBrowser('payout runs in a browser', ({ service, signedIn, post, newFou
     await dialog(page)
       .getByText(/1 of 2 creators are settled\. Payouts that were made stay/)
       .waitFor();
+    // A run that sends money again goes on once all of it is in new files.
+    await page.route(`${shown}/cancel`, async (route) => {
+      await route.fulfill({ json: { ...run, kind: 'resend', status: 'approved', stoppedAt: null } });
+    });
+    await inDialog(page, 'Pay nobody further').click();
+    await dialog(page).getByText('Too late: the money is in new files already.').waitFor();
+    expect(await inDialog(page, 'Pay nobody further').count()).toBe(0);
+    await inDialog(page, 'Close').last().click();
+    await page.unroute(`${shown}/cancel`);
+    await button(page, 'Pay nobody further …').click();
     await page.unroute(shown);
     await inDialog(page, 'Pay nobody further').click();
     await page.getByText(/By hand or by a later draft.*It paid nobody\./).waitFor();

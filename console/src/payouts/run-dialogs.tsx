@@ -119,8 +119,12 @@ interface StepProps {
   readonly onClose: () => void;
 }
 
-/** Returns a call about a run. Whatever comes of it, the run is read again. */
-function useRunCall({ appId, run, onNotRaised, onClose }: StepProps, call: () => Promise<Run>) {
+/** Returns a call about a run. Whatever comes of it, the run is read again. The dialog closes, unless the answer is `isTooLate`. */
+function useRunCall(
+  { appId, run, onNotRaised, onClose }: StepProps,
+  call: () => Promise<Run>,
+  isTooLate: (changed: Run) => boolean = () => false,
+) {
   const client = useQueryClient();
   const moneyChanged = useMoneyChanged(appId);
   const change = useChange(call);
@@ -129,7 +133,7 @@ function useRunCall({ appId, run, onNotRaised, onClose }: StepProps, call: () =>
       onSuccess: (changed) => {
         client.setQueryData(PAYOUT_KEYS.run(appId, run.id), changed);
         void moneyChanged();
-        onClose();
+        if (!isTooLate(changed)) onClose();
       },
       onError: (error) => {
         watchRaise(onNotRaised)(error);
@@ -204,6 +208,9 @@ function ApproveSteps(props: StepProps) {
   );
 }
 
+/** Whether a run goes on although it was to be cancelled: all of its money is in new files already. */
+const goesOn = ({ status, stoppedAt }: Run) => status === 'approved' && stoppedAt === null;
+
 function CancelSteps(props: StepProps) {
   const { appId, run, onClose } = props;
   const { change, send } = useRunCall(
@@ -214,8 +221,10 @@ function CancelSteps(props: StepProps) {
           params: { path: { appId, runId: run.id } },
         }),
       ),
+    goesOn,
   );
   const isDraft = run.status === 'draft';
+  const isTooLate = change.data !== undefined && goesOn(change.data);
   return (
     <Steps
       appId={appId}
@@ -223,13 +232,16 @@ function CancelSteps(props: StepProps) {
       keep={isDraft ? 'Keep the draft' : 'Go on paying'}
       action={isDraft ? 'Cancel the draft' : 'Pay nobody further'}
       color="red.9"
+      isOver={isTooLate}
       onSend={send}
       onClose={onClose}
     >
-      <Text size="sm">
-        {isDraft
-          ? 'It has paid nobody. What is due stays due, and you can draft again at any time.'
-          : `${progressOf(run)}. Payouts that were made stay, and those that have begun are finished. What is due to all others stays due and is in the next draft.`}
+      <Text size="sm" role={isTooLate ? 'alert' : undefined}>
+        {isTooLate
+          ? 'Too late: the money is in new files already. Do not upload them, and ask your payment service where the money is.'
+          : isDraft
+            ? 'It has paid nobody. What is due stays due, and you can draft again at any time.'
+            : `${progressOf(run)}. Payouts that were made stay, and those that have begun are finished. What is due to all others stays due and is in the next draft.`}
       </Text>
     </Steps>
   );
