@@ -6,8 +6,8 @@ import type { Fragment, Sql, Statements } from './sql.ts';
 export const termsAt = (sql: Statements): Fragment => sql.fragment`least(p.occurred_at, e.created_at)`;
 
 /**
- * The `PolicyContext` of a binding `b` with its affiliate `f`, for a payment `p` with its event `e` and its `app`. Null before the app's first policy is in
- * effect: then nothing is looked up.
+ * The `PolicyContext` of a binding `b` with its affiliate `f`, for a payment `p` with its event `e` and its `app`. Null before the app's
+ * first policy is in effect: then nothing is looked up.
  */
 export function policyOf(sql: Statements): Fragment {
   return sql.fragment`

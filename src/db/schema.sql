@@ -2690,7 +2690,8 @@ AS $function$
            where r.app_id = of_app and r.customer_user_id = receiver and r.role = 'receiver' and b.customer_user_id <> receiver
              and a.id is not null and is_somebody(b.customer_user_id)
            group by r.event_id
-          having count(*) = 1 and bool_and(of_attribution in (b.attribution_id, a.id))) x
+          having count(distinct coalesce(b.counts_with, b.id::text)) = 1 and count(distinct a.id) = 1
+             and bool_and(of_attribution in (b.attribution_id, a.id))) x
 $function$;
 
 CREATE OR REPLACE FUNCTION camel_case(name text)

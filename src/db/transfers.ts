@@ -10,8 +10,8 @@ export type TransferSelector = { readonly eventId: EventId } | { readonly giver:
 const RECEIVERS_LIMIT = 200;
 
 /**
- * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has
- * none. One whom the same attribution has bound already, and who has not paid, counts with the giver from now on. Stored placeholders are neither. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
+ * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding (or several who are one person have) and the
+ * receiver has none. One whom the same attribution has bound already, and who has not paid, counts with the giver from now on. Stored placeholders are neither. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
  * Returns the receivers' bindings that are not healed yet.
  */
 export async function bindTransfers(
@@ -43,7 +43,7 @@ export async function bindTransfers(
         join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
        cross join lateral (select attribution_at(b, now()) as id) a
        where a.id is not null
-       group by t.event_id having count(*) = 1
+       group by t.event_id having count(distinct coalesce(b.counts_with, b.id::text)) = 1 and count(distinct a.id) = 1
     )`;
   await sql`
     with ${withGivers}

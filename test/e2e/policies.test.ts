@@ -358,6 +358,23 @@ describe('the first payment of a customer', () => {
   });
 
   // @promise policy-numbers
+  test('givers who are one person bind whom they transfer purchases to', async () => {
+    await earnByPolicy(founder, service.sql, FIRST_ONLY);
+    const [member, receiver] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
+    const user = await founder.customer();
+    const transfer = async (from: readonly string[], to: string) =>
+      await founder.revenuecat(bodyOf(revenuecatTransfer({ from, to: [to], occurredAt: Date.now() })));
+    await transfer([user], member);
+    await transfer([user, member], receiver);
+    expect(await pay(member, Date.now() + 1_000)).toMatchObject({ amountCents: 500 });
+    expect(await pay(receiver, Date.now() + 2_000)).toBeUndefined();
+    const { cause } = await service.sql.one<{ cause: string | null }>`
+      select e.likely_cause as cause from events e
+       where e.app_id = ${founder.app.id} and e.customer_user_id = ${receiver} and e.amount_minor is not null`;
+    expect(cause).toBe('no_policy_rule');
+  });
+
+  // @promise policy-numbers
   test('all receivers of a transfer count with its giver, also beside one who is named as a giver, too', async () => {
     await earnByPolicy(founder, service.sql, FIRST_ONLY);
     const [giver, both, receiver] = ['0', '1', '2'].map((order) => `user-${order}-${randomUUID()}`);

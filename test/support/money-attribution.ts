@@ -1,23 +1,12 @@
 import { keysInOrder } from './money-facts.ts';
 import type { Facts, Payment, Report, Row } from './money-facts.ts';
-import { People } from './money-people.ts';
+import { isSamePerson, People } from './money-people.ts';
 import type { Binding, Claim, Counting } from './money-people.ts';
 
 /** How a payment was attributed. */
 export interface Attributed {
   readonly claim: Claim;
   readonly binding: Binding;
-}
-
-/** Whether both belong to a creator by one claim. */
-function isSamePerson(one: Counting, other: Counting): boolean {
-  return (
-    one.claim !== null &&
-    one.binding.person === other.binding.person &&
-    one.claim.creator === other.claim?.creator &&
-    one.claim.by === other.claim.by &&
-    one.saidAt === other.saidAt
-  );
 }
 
 /** To whom payments belong, of the model of the money (money-model.ts). */

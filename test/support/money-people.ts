@@ -38,6 +38,17 @@ export interface Counting {
   readonly saidAt: number;
 }
 
+/** Whether both belong to a creator by one claim. */
+export function isSamePerson(one: Counting, other: Counting): boolean {
+  return (
+    one.claim !== null &&
+    one.binding.person === other.binding.person &&
+    one.claim.creator === other.claim?.creator &&
+    one.claim.by === other.claim.by &&
+    one.saidAt === other.saidAt
+  );
+}
+
 /** The users and the keys that belong to creators. */
 export class People {
   readonly users = new Map<string, Binding>();
@@ -142,13 +153,13 @@ export class People {
     }
   }
 
-  /** Returns the only one of these users who has a creator. */
+  /** Returns the only one of these users who has a creator, or the first of several who are one person. */
   #giverOf(from: readonly string[]): Counting | undefined {
     const [giver, ...more] = [...new Set(from)]
       .flatMap((user) => this.users.get(user) ?? [])
       .map((user) => this.at(user))
       .filter(({ claim }) => claim !== null);
-    return more.length === 0 ? giver : undefined;
+    return giver !== undefined && more.every((other) => isSamePerson(giver, other)) ? giver : undefined;
   }
 
   #join(bound: Binding, { binding: giver, claim }: Counting): void {
