@@ -176,10 +176,10 @@ export const BROKEN_RULES: readonly BrokenRule[] = [
     broken: 'attributed.some((row) => row.paymentId !== own.paymentId && !isPart(row));',
   },
   {
-    rule: 'a transfer of several users who belong to creators binds nobody',
+    rule: 'a transfer of several customers who belong to creators binds nobody',
     theme: 'purchases that are transferred',
     file: 'src/db/transfers.ts',
-    code: 'group by t.event_id having count(*) = 1',
+    code: 'group by t.event_id having count(distinct coalesce(b.counts_with, b.id::text)) = 1 and count(distinct a.id) = 1',
     broken: 'group by t.event_id',
   },
   {
