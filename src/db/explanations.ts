@@ -73,7 +73,7 @@ async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<Explaine
            c.base_cents, c.amount_cents, c.occurred_at, c.due_at, c.payout_id, ${shownPolicyOf(sql)} as policy, c.policy_inputs,
            case when c.policy_inputs is not null
                 -- An earlier version took that of the provider's time.
-                then (select i.scope from (values (1, paid_at(p)), (2, c.occurred_at)) t (rank, at)
+                then (select i.scope from (values (1, terms_at(p)), (2, c.occurred_at)) t (rank, at)
                        cross join lateral policy_in_effect(c.app_id, c.affiliate_id, t.at) i
                        where i.version_id = c.policy_version_id order by t.rank limit 1) end as policy_scope
       from commissions c join payments p on p.id = c.payment_id where c.payment_id = ${paymentId} order by c.created_at, c.id`;

@@ -2,7 +2,7 @@ import { PAYMENT_KINDS } from '../domain/events.ts';
 import type { BindingId } from '../domain/ids.ts';
 import type { Fragment, Sql, Statements } from './sql.ts';
 
-/** The instant whose policies count for a payment `p` with its event `e`: as `paid_at`, which looks the event up. */
+/** The instant whose policies count for a payment `p` with its event `e`: as `terms_at`, which looks the event up. */
 export const termsAt = (sql: Statements): Fragment => sql.fragment`least(p.occurred_at, e.created_at)`;
 
 /**

@@ -2979,7 +2979,7 @@ AS $function$
                'payments', 0, 'firstPaidAt', null, 'hasUnnumbered', false,
                'assigned', (
                  select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
-                   from policy_in_effect(p.app_id, f.id, paid_at(p)) i)) end)) order by o.created_at, o.id), '[]')
+                   from policy_in_effect(p.app_id, f.id, terms_at(p)) i)) end)) order by o.created_at, o.id), '[]')
     from (
      -- Beside a creator of today, one who was removed makes the codes ambiguous. Alone, the codes count for nobody.
      select x.*, bool_or(x.status <> 'removed') over () as has_creator from (
@@ -3011,7 +3011,7 @@ CREATE OR REPLACE FUNCTION codes_of_payment(p payments, row_ids text[], refs tex
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$
-  select x.namespace, x.value, paid_at(p), true from unnest(refs) n (ref)
+  select x.namespace, x.value, terms_at(p), true from unnest(refs) n (ref)
    cross join lateral (
      select * from payment_codes y
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
@@ -4117,14 +4117,6 @@ begin
   return new;
 end $function$;
 
-CREATE OR REPLACE FUNCTION paid_at(p payments)
- RETURNS timestamp with time zone
- LANGUAGE sql
- STABLE PARALLEL SAFE
-AS $function$
-  select least(p.occurred_at, e.created_at) from events e where e.id = p.event_id
-$function$;
-
 CREATE OR REPLACE FUNCTION payment_is_valid(p payments)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4723,6 +4715,14 @@ AS $function$
          coalesce(-sum(c.amount_cents) filter (where c.kind = 'reversal'), 0),
          coalesce(-sum(c.amount_cents) filter (where c.kind = 'correction'), 0)
     from commissions c where c.payment_id = of_payment
+$function$;
+
+CREATE OR REPLACE FUNCTION terms_at(p payments)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+  select least(p.occurred_at, e.created_at) from events e where e.id = p.event_id
 $function$;
 
 CREATE OR REPLACE FUNCTION usd_text(amount cents)

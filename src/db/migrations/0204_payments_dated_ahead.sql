@@ -1,6 +1,6 @@
 -- A payment that its provider dates ahead, as RevenueCat does for renewals, was made when its event was stored, at the latest. What takes effect
 -- after that, by the same clock, does not count for it: a policy, a group, a code. So each of its evaluations sees the same ones.
-create function paid_at(p payments) returns timestamptz language sql stable parallel safe as $$
+create function terms_at(p payments) returns timestamptz language sql stable parallel safe as $$
   select least(p.occurred_at, e.created_at) from events e where e.id = p.event_id
 $$;
 
@@ -14,7 +14,7 @@ create or replace function code_owners(p payments, row_ids text[], refs text[]) 
                'payments', 0, 'firstPaidAt', null, 'hasUnnumbered', false,
                'assigned', (
                  select jsonb_build_object('scope', i.scope, 'versionId', i.version_id, 'terms', i.terms)
-                   from policy_in_effect(p.app_id, f.id, paid_at(p)) i)) end)) order by o.created_at, o.id), '[]')
+                   from policy_in_effect(p.app_id, f.id, terms_at(p)) i)) end)) order by o.created_at, o.id), '[]')
     from (
      -- Beside a creator of today, one who was removed makes the codes ambiguous. Alone, the codes count for nobody.
      select x.*, bool_or(x.status <> 'removed') over () as has_creator from (
@@ -43,7 +43,7 @@ $$;
 
 create or replace function codes_of_payment(p payments, row_ids text[], refs text[])
 returns table (namespace text, value text, used_at timestamptz, is_free boolean) language sql stable parallel safe as $$
-  select x.namespace, x.value, paid_at(p), true from unnest(refs) n (ref)
+  select x.namespace, x.value, terms_at(p), true from unnest(refs) n (ref)
    cross join lateral (
      select * from payment_codes y
       where y.app_id = p.app_id and y.environment = p.environment and y.store = p.store
