@@ -7,8 +7,7 @@ import { formatCount, formatDate, formatMoney, formatMonth, timeZone } from '../
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
-import { saveFile } from '../parts/save-file.ts';
-import { MOST_CSV_ROWS, readWholeCsv } from '../parts/whole-csv.ts';
+import { MOST_CSV_ROWS, saveWholeCsv } from '../parts/whole-csv.ts';
 import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
 import type { Creator } from './queries.ts';
@@ -54,16 +53,14 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
       ),
   );
   const save = useMutation({
-    mutationFn: async () => {
-      const { file, isCut } = await readWholeCsv(
+    mutationFn: async () =>
+      await saveWholeCsv(
+        `statement-${month.key}`,
         async (cursor) =>
           await readCsv(
             api.GET('/creator/commissions', { params: { query: { from, to, ...cursor } }, ...AS_CSV }),
           ),
-      );
-      saveFile(file, `statement-${month.key}.csv`);
-      return isCut;
-    },
+      ),
   });
   return (
     <>

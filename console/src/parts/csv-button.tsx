@@ -2,8 +2,7 @@ import { Button, Text } from '@mantine/core';
 import { formatCount } from '../format.ts';
 import { useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
-import { saveFile } from './save-file.ts';
-import { MOST_CSV_ROWS, readWholeCsv } from './whole-csv.ts';
+import { MOST_CSV_ROWS, saveWholeCsv } from './whole-csv.ts';
 import type { CsvPart } from './whole-csv.ts';
 
 /** A button that saves the rows of a list as a file. */
@@ -14,11 +13,7 @@ export function CsvButton({
   readonly name: string;
   readonly readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>;
 }) {
-  const save = useChange(async () => {
-    const { file, isCut } = await readWholeCsv(readPart);
-    saveFile(file, `${name}.csv`);
-    return isCut;
-  });
+  const save = useChange(async () => await saveWholeCsv(name, readPart));
   return (
     <>
       <Button variant="default" size="xs" loading={save.isPending} onClick={() => save.mutate(undefined)}>

@@ -1,4 +1,5 @@
 import { recordsOf } from './csv-text.ts';
+import { saveFile } from './save-file.ts';
 
 /** A part of a list as CSV, and the cursor of the next part. */
 export interface CsvPart {
@@ -12,12 +13,6 @@ const MOST_PARTS = 50;
 const ROWS_OF_PART = 10_000;
 /** Number of rows that one file has at most. */
 export const MOST_CSV_ROWS = MOST_PARTS * ROWS_OF_PART;
-
-interface Csv {
-  readonly file: Blob;
-  /** Whether the list has more rows than the file. */
-  readonly isCut: boolean;
-}
 
 /** Reads the rows of a list with these ids as CSV: those of the list, with the same columns, of which the first is the id. */
 export async function readSelected(
@@ -39,10 +34,11 @@ export async function readSelected(
   return new Blob(found, { type: 'text/csv' });
 }
 
-/** Reads the parts of a list as CSV, up to 50. The header line of a later part is left out. */
-export async function readWholeCsv(
+/** Saves the parts of a list as one CSV, up to 50, without the header lines of later parts. Returns whether the list has more rows than the file. */
+export async function saveWholeCsv(
+  name: string,
   readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>,
-): Promise<Csv> {
+): Promise<boolean> {
   const parts: string[] = [];
   let cursor: string | null = null;
   do {
@@ -50,5 +46,6 @@ export async function readWholeCsv(
     parts.push(parts.length === 0 ? part.text : part.text.slice(part.text.indexOf('\n') + 1));
     cursor = part.nextCursor;
   } while (cursor !== null && parts.length < MOST_PARTS);
-  return { file: new Blob(parts, { type: 'text/csv' }), isCut: cursor !== null };
+  saveFile(new Blob(parts, { type: 'text/csv' }), `${name}.csv`);
+  return cursor !== null;
 }
